@@ -11,7 +11,13 @@ from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_version
 from indextables.log.format.checksum import unsealed
 from indextables.log.format.dialect import NATIVE, Checkpoint, LogFile, decode_lines
-from indextables.log.replay.long_tail import BYTES_OF_MEMORY, LONG_BYTES, LineCount, LongTailSource, Passed
+from indextables.log.replay.long_tail import (
+    BYTES_OF_MEMORY,
+    LONG_BYTES,
+    LineCount,
+    LongTailSource,
+    ScannedCommit,
+)
 from indextables.log.replay.rule import Fold, LiveFiles, ReplayEngine, ReplayRequest
 from indextables.log.segment import Segment
 from indextables.log.snapshot import Snapshot
@@ -77,7 +83,7 @@ class NativeSource(LongTailSource):
             logger.warning("%s: the log cannot be sorted on local disk: %s", self.store.uri, full)
             return None
 
-    def pass_over(self, file: LogFile) -> Passed:
+    def scan_commit(self, file: LogFile) -> ScannedCommit:
         """Scan one commit: inflated block by block, its adds and removes counted but not decoded."""
         data = self.store.get(self.path(file.name), etag=file.etag)
         lines = LineCount()
@@ -97,7 +103,7 @@ class NativeSource(LongTailSource):
             heads = NATIVE.decode_commit(data, name=file.name, version=file.version)
         self.require_kept(file, heads)
         piece = NativePiece(file.name, file.version, len(data), file.etag)
-        return Passed(file.version, tuple(heads), (piece,), lines.adds, lines.removes)
+        return ScannedCommit(file.version, tuple(heads), (piece,), lines.adds, lines.removes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,9 +145,9 @@ class LogHandle:
     def read_version(self, version: int) -> list[Action]:
         """The actions one version file holds."""
         snapshot = self.snapshot()
-        known = {file.version: file for file in snapshot.segment.commits}
+        commits = {file.version: file for file in snapshot.segment.commits}
         try:
-            actions = self._source.read_commit(known.get(version) or self._listed(version))
+            actions = self._source.read_commit(commits.get(version) or self._listed(version))
         except NotFoundError as gone:
             available = self._offered()
             raise VersionNotFoundError(
@@ -159,11 +159,11 @@ class LogHandle:
 
     def _listed(self, version: int) -> LogFile:
         """The file of a version as a listing shows it: one below the floor is no version, whoever put it."""
-        found = list_log(self.store, NATIVE, version).commits.get(version)
-        if found is None:
+        file = list_log(self.store, NATIVE, version).commits.get(version)
+        if file is None:
             path = NATIVE.path(NATIVE.commit_name(version))
             raise NotFoundError(f"There is no {self.uri}/{path}.", uri=self.uri, path=path)
-        return found
+        return file
 
     def versions(self) -> list[int]:
         """The versions that can be opened, ascending."""
@@ -217,38 +217,38 @@ class LogHandle:
         def look() -> A | None:
             return self._newest_action(segment, kind) if current is None else of(current)
 
-        found: A | None = None
+        answer: A | None = None
         if segment.head is not None:
             with contextlib.suppress(CorruptLogError, NotFoundError, ProtocolError):
-                found = remembered(cache, segment.head.identity, look)
-        return of(self.snapshot()) if found is None else found
+                answer = remembered(cache, segment.head.identity, look)
+        return of(self.snapshot()) if answer is None else answer
 
     def _newest_action(self, segment: Segment, kind: type[A]) -> A | None:
         read: list[tuple[int, tuple[Action, ...]]] = []
         table_id: str | None = None
-        found: Action | None = None
+        newest: Action | None = None
         for version, actions in newest_first(self._source, segment):
             read.append((version, actions))
             for action in reversed(actions):
                 if isinstance(action, ProtocolAction):
                     check_readable(action, self.options, self.uri)
-                if isinstance(action, kind) and found is None:
-                    found = action
+                if isinstance(action, kind) and newest is None:
+                    newest = action
                 if isinstance(action, CommitInfo) and table_id is None:
                     table_id = action.table_id
-            if found is not None:
+            if newest is not None:
                 break
-        if found is None and segment.checkpoint is not None:
+        if newest is None and segment.checkpoint is not None:
             head = self._source.reader.head(self.store, segment.checkpoint)
             if head.protocol is not None:
                 check_readable(head.protocol, self.options, self.uri)
-            found = head.protocol if kind is ProtocolAction else head.metadata
+            newest = head.protocol if kind is ProtocolAction else head.metadata
             table_id = None if head.metadata is None else head.metadata.id
-        if isinstance(found, MetadataAction):
-            table_id = found.id
+        if isinstance(newest, MetadataAction):
+            table_id = newest.id
         if table_id is not None:
             check_tables(read, table_id, self.uri)
-        return found if isinstance(found, kind) else None
+        return newest if isinstance(newest, kind) else None
 
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version, newest first."""
@@ -298,8 +298,9 @@ class LogHandle:
         limit = self.options.transaction.max_staleness_s if max_staleness_s is None else max_staleness_s
         with self._lock:
             current = self._current
-            known = current is not None and self._caches is not None and NEWS.mark(self.uri) == self._mark
-            return current if known and self.runtime.clock.monotonic_s() - self._checked_s < limit else None
+            if current is None or self._caches is None or NEWS.mark(self.uri) != self._mark:
+                return None
+            return current if self.runtime.clock.monotonic_s() - self._checked_s < limit else None
 
     def _look(self, current: Snapshot | None) -> Snapshot:
         """The newest version from a fresh listing, building on what is known."""
@@ -332,13 +333,13 @@ class LogHandle:
 
     def _at(self, version: int) -> Snapshot:
         current = self._current
-        known = current if current is not None and current.version == version else self._past.get(version)
-        if known is not None and self._is_still(known):
-            return known
-        found = Snapshot(self._source, load_state(self._source, version))
+        past = current if current is not None and current.version == version else self._past.get(version)
+        if past is not None and self._is_still(past):
+            return past
+        snapshot = Snapshot(self._source, load_state(self._source, version))
         if self._caches is not None:
-            self._past.put(version, found)
-        return found
+            self._past.put(version, snapshot)
+        return snapshot
 
     def _is_still(self, snapshot: Snapshot) -> bool:
         """Whether the version file is still the one the snapshot was made from, and of the same table."""
@@ -359,8 +360,8 @@ class LogHandle:
 
     def _timeline(self) -> Timeline:
         listing = self._listing()
-        known = set(reconstructible(listing, NATIVE))
-        files = [file for number, file in listing.commits.items() if number in known]
+        readable = set(reconstructible(listing, NATIVE))
+        files = [file for number, file in listing.commits.items() if number in readable]
         if not files:
             self._newest(0)
             raise NotATableError(f"{self.uri} is not a table: its log holds no version.", uri=self.uri)

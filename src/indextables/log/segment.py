@@ -108,15 +108,15 @@ def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listin
 
 def listing_of(files: Iterable[LogFile], start: int | None = None) -> Listing:
     """Divide the listed files into the history and what lies below its floor."""
-    found = tuple(files)
-    latest = max((file.version for file in found if file.kind != "floor"), default=-1)
+    listed = tuple(files)
+    latest = max((file.version for file in listed if file.kind != "floor"), default=-1)
     # A floor above every version cannot be ours; it must not hide the table.
     floor = max(
-        (file.version for file in found if file.kind == "floor" and file.version <= latest), default=0
+        (file.version for file in listed if file.kind == "floor" and file.version <= latest), default=0
     )
-    kept = tuple(file for file in found if file.version >= floor and file.kind != "floor")
-    retired = tuple(file for file in found if file.version < floor or (file.kind == "floor" and floor))
-    return Listing(kept, start, floor, retired)
+    current = tuple(file for file in listed if file.version >= floor and file.kind != "floor")
+    retired = tuple(file for file in listed if file.version < floor or (file.kind == "floor" and floor))
+    return Listing(current, start, floor, retired)
 
 
 @lru_cache(maxsize=1000)
@@ -162,12 +162,12 @@ def gaps(present: Collection[int], first: int, last: int) -> list[range]:
 
     As ranges: a single stray file name may open a gap of more versions than memory can hold.
     """
-    found = []
+    runs = []
     for number in sorted({*(item for item in present if first <= item <= last), last + 1}):
         if number > first:
-            found.append(range(first, number))
+            runs.append(range(first, number))
         first = number + 1
-    return found
+    return runs
 
 
 def fill_gaps(store: Store, dialect: Dialect, listing: Listing, missing: Sequence[range]) -> Listing | None:
@@ -178,13 +178,13 @@ def fill_gaps(store: Store, dialect: Dialect, listing: Listing, missing: Sequenc
     """
     if sum(map(len, missing)) > _MOST_GAPS or any(run[0] < listing.floor for run in missing):
         return None
-    found = []
+    looked_up = []
     for version in chain.from_iterable(missing):
         try:
-            found.append(dialect.commit_file(store, version))
+            looked_up.append(dialect.commit_file(store, version))
         except NotFoundError:
             return None
-    files = sorted((*listing.files, *found), key=lambda file: file.name)
+    files = sorted((*listing.files, *looked_up), key=lambda file: file.name)
     return replace(listing, files=tuple(files))
 
 
@@ -203,22 +203,22 @@ def segment_of(
     latest = max([*commits, *(item.version for item in checkpoints)], default=None)
     if latest is None:
         raise NotATableError(f"{uri} is not a table: {dialect.log_dir} holds no version.", uri=uri)
-    wanted = latest if version is None else version
-    if wanted > latest or wanted < 0:
-        raise _no_such_version(wanted, listing, dialect, uri)
+    target = latest if version is None else version
+    if target > latest or target < 0:
+        raise _no_such_version(target, listing, dialect, uri)
     sound = [item for item in checkpoints if item.identity not in rejected]
-    below = [item for item in sound if item.version <= wanted]
+    below = [item for item in sound if item.version <= target]
     checkpoint = with_hint(below[0], hint) if below else None
     first = 0 if checkpoint is None else checkpoint.version + 1
-    missing = gaps(commits, first, wanted)
+    missing = gaps(commits, first, target)
     if missing:
         raise _missing(
-            missing, wanted, listing, dialect, uri, explicit=version is not None, rejected=rejected
+            missing, target, listing, dialect, uri, explicit=version is not None, rejected=rejected
         )
-    chosen = tuple(commits[number] for number in range(first, wanted + 1))
+    chosen = tuple(commits[number] for number in range(first, target + 1))
     newest = sound[0].version if sound else -1
-    successor = commits.get(wanted + 1)
-    return Segment(wanted, checkpoint, chosen, commits.get(wanted), newest, successor, listing.purges)
+    successor = commits.get(target + 1)
+    return Segment(target, checkpoint, chosen, commits.get(target), newest, successor, listing.purges)
 
 
 def reconstructible(
@@ -233,12 +233,12 @@ def reconstructible(
     starts: dict[int, list[Checkpoint]] = {}
     for item in dialect.checkpoints(listing.files):
         starts.setdefault(item.version, []).append(item)
-    found: list[int] = []
+    versions: list[int] = []
     for number in sorted({*commits, *starts}):
-        follows = number in commits and (number == 0 or (bool(found) and found[-1] == number - 1))
+        follows = number in commits and (number == 0 or (bool(versions) and versions[-1] == number - 1))
         if (follows and is_whole(commits[number])) or any(map(is_whole, starts.get(number, ()))):
-            found.append(number)
-    return found
+            versions.append(number)
+    return versions
 
 
 def offering(
@@ -299,17 +299,17 @@ def with_hint(checkpoint: Checkpoint, hint: Hint | None) -> Checkpoint:
     return replace(checkpoint, checksum=hint.checksum, num_files=hint.num_files)
 
 
-def _no_such_version(wanted: int, listing: Listing, dialect: Dialect, uri: str) -> VersionNotFoundError:
+def _no_such_version(version: int, listing: Listing, dialect: Dialect, uri: str) -> VersionNotFoundError:
     available = reconstructible(listing, dialect)
     return VersionNotFoundError(
-        f"{uri} has no version {wanted}; available: {ranges(available) or 'none'}.",
-        version=wanted, available=available, uri=uri,
+        f"{uri} has no version {version}; available: {ranges(available) or 'none'}.",
+        version=version, available=available, uri=uri,
     )  # fmt: skip
 
 
 def _missing(
     missing: list[range],
-    wanted: int,
+    target: int,
     listing: Listing,
     dialect: Dialect,
     uri: str,
@@ -318,14 +318,14 @@ def _missing(
     rejected: Collection[object],
 ) -> VersionNotFoundError | CorruptLogError:
     available = reconstructible(listing, dialect)
-    oldest = min(listing.commits, default=wanted)
+    oldest = min(listing.commits, default=target)
     # A checkpoint that is no longer listed was deleted by cleanup while it was read; that is not damage.
     damaged = any(item.identity in rejected for item in dialect.checkpoints(listing.files))
-    if explicit and not damaged and (wanted < oldest or missing[-1][-1] < oldest):
-        return _no_such_version(wanted, listing, dialect, uri)
+    if explicit and not damaged and (target < oldest or missing[-1][-1] < oldest):
+        return _no_such_version(target, listing, dialect, uri)
     lost = " Its newer checkpoints are damaged." if damaged else ""
     return MissingVersionError(
-        f"{uri}: version {spans(missing)} is missing from {dialect.log_dir}, so version {wanted} cannot be "
+        f"{uri}: version {spans(missing)} is missing from {dialect.log_dir}, so version {target} cannot be "
         f"rebuilt.{lost} {dialect.advice} "
         f"Versions that can be opened: {ranges(available) or 'none'}.",
         version=missing[0][0], missing=missing, available=available, uri=uri,

@@ -60,10 +60,10 @@ T = TypeVar("T")
 
 _ABSENT = object()
 _BASE = "adds"
-_KEPT_ADDS = 100_000
+_CACHED_ADDS = 100_000
 _FEW_ADDS = 1_000
 _PARSED = 64
-_KEPT_TEXT = 2_000
+_CACHED_TEXT = 2_000
 """Longer texts are parsed each time: lists of identifiers, which hardly come again."""
 
 
@@ -98,10 +98,10 @@ class Snapshot:
         self.source = source
         self._state = state
         self._lock = threading.RLock()
-        self._kept: dict[str, Any] = {}
+        self._derived: dict[str, Any] = {}
         self._parsed: TtlCache[Any, Any] = TtlCache(math.inf, _PARSED)
         self._rejected: list[object] = []
-        self._asked: tuple[frozenset[str], tuple[AddAction, ...]] | None = None
+        self._last_adds: tuple[frozenset[str], tuple[AddAction, ...]] | None = None
         self._require_readable()
 
     def __repr__(self) -> str:
@@ -139,8 +139,8 @@ class Snapshot:
     @property
     def settings(self) -> Options:
         """The caller's options, with the table's properties replacing defaults, for reads and writes."""
-        given = self.opened_with()
-        return self.once("settings", lambda: given.over(self.metadata.configuration, self.store.uri))
+        options = self.opened_with()
+        return self.once("settings", lambda: options.over(self.metadata.configuration, self.store.uri))
 
     @property
     def reading(self) -> Reading:
@@ -167,14 +167,14 @@ class Snapshot:
     def metadata(self) -> MetadataAction:
         """Schema, partitioning and properties."""
         head = self._state.head
-        found = self._state.tail.metadata or (None if head is None else head.metadata)
-        if found is None:
+        metadata = self._state.tail.metadata or (None if head is None else head.metadata)
+        if metadata is None:
             raise CorruptLogError(
                 f"{self.store.uri}: version {self.version} has no metaData action, so its schema is unknown. "
                 f"{ADVICE_ON_DAMAGE}",
                 version=self.version, uri=self.store.uri,
             )  # fmt: skip
-        return found
+        return metadata
 
     @property
     def table_id(self) -> str:
@@ -280,42 +280,42 @@ class Snapshot:
         """Choose the files a predicate cannot exclude; `columns` are columns of the files() form."""
         node = self.filter_of(where)
         chosen = self._engine(engine)
-        wanted = None if columns is None else frozenset(columns)
-        read = wanted | {"min", "max"} if wanted is not None and shows_missing(node) else wanted
+        shown = None if columns is None else frozenset(columns)
+        read = shown | {"min", "max"} if shown is not None and shows_missing(node) else shown
 
         def replay(state: State) -> LiveFiles:
             return chosen.replay(self._request(state, node, read, explain=explain))
 
         started = time.perf_counter()
-        found = self._sound(replay)
-        seconds = found.replay.seconds or {"replay": time.perf_counter() - started}
+        live = self._sound(replay)
+        seconds = live.replay.seconds or {"replay": time.perf_counter() - started}
         if node is not None:
-            SKIPPING_TOTALS.note(self.store.uri, found.metrics)
+            SKIPPING_TOTALS.note(self.store.uri, live.metrics)
             FILTERS.note(self.store.uri, node)
-        files = found.files
+        files = live.files
         if node is not None and shows_missing(node):
             log_missing(node, files, self.partition_columns)
-            files = files.select([name for name in files.column_names if wanted is None or name in wanted])
+            files = files.select([name for name in files.column_names if shown is None or name in shown])
         why = explain_choice(self.settings, self.num_files_hint, engine)
-        return FilePlan(files, found.metrics, replace(found.replay, why=why, seconds=seconds))
+        return FilePlan(files, live.metrics, replace(live.replay, why=why, seconds=seconds))
 
     def sums(self, columns: Collection[str], engine: str = "auto") -> Sums:
         """Sums of columns of the files() form; where a cluster replays the log, only they leave it."""
         from indextables.log.replay.sums import sums_of
 
-        chosen, wanted = self._engine(engine), frozenset(columns)
+        chosen, summed = self._engine(engine), frozenset(columns)
         if isinstance(chosen, SummingEngine):
-            found = self._sound(lambda state: chosen.sums(self._request(state, None, wanted, explain=False)))
-            assert found.replay is not None
+            result = self._sound(lambda state: chosen.sums(self._request(state, None, summed, explain=False)))
+            assert result.replay is not None
             why = explain_choice(self.settings, self.num_files_hint, engine)
-            return replace(found, replay=replace(found.replay, why=why))
-        plan = self.plan(columns=wanted, engine=engine)
+            return replace(result, replay=replace(result.replay, why=why))
+        plan = self.plan(columns=summed, engine=engine)
         return sums_of(plan.files, columns, plan.replay)
 
     def _engine(self, engine: str) -> ReplayEngine:
         engines = {**self.source.engines, **self.runtime.engines}
-        found: ReplayEngine = engines[choose(self.settings, self.num_files_hint, engines.keys(), engine)]
-        return found
+        selected: ReplayEngine = engines[choose(self.settings, self.num_files_hint, engines.keys(), engine)]
+        return selected
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
         """The live files, one row each, sorted by path."""
@@ -330,16 +330,16 @@ class Snapshot:
 
     def adds(self, paths: Collection[str] | None = None) -> list[AddAction]:
         """Whole add actions, unknown fields included, sorted by path; of all live files or of some."""
-        wanted = None if paths is None else frozenset(paths)
-        if wanted is not None and self._asked is not None and self._asked[0] == wanted:
-            return list(self._asked[1])
-        found = self._sound(lambda state: list(self._stream(state, wanted)))
-        found.sort(key=lambda add: add.path)
-        if wanted is not None:
+        chosen = None if paths is None else frozenset(paths)
+        if chosen is not None and self._last_adds is not None and self._last_adds[0] == chosen:
+            return list(self._last_adds[1])
+        adds = self._sound(lambda state: list(self._stream(state, chosen)))
+        adds.sort(key=lambda add: add.path)
+        if chosen is not None:
             # A commit first checks its sources and then builds from them; both use this one read of the
             # checkpoint.
-            self._asked = wanted, tuple(found)
-        return found
+            self._last_adds = chosen, tuple(adds)
+        return adds
 
     def recent_adds(self) -> Collection[AddAction] | None:
         """The live files as actions, if they are few and there is no checkpoint; else None.
@@ -370,32 +370,32 @@ class Snapshot:
         segment = replace(self.segment, newest_checkpoint=max(self.segment.newest_checkpoint, version))
         return Snapshot(self.source, replace(self._state, segment=segment))
 
-    def _stream(self, state: State, wanted: frozenset[str] | None) -> Iterator[AddAction]:
+    def _stream(self, state: State, paths: frozenset[str] | None) -> Iterator[AddAction]:
         tail, checkpoint = state.tail, state.base
-        yield from [add for add in tail.adds.values() if wanted is None or add.path in wanted]
-        rest = wanted
-        if wanted is not None and self.dialect.name == "native":
+        yield from [add for add in tail.adds.values() if paths is None or add.path in paths]
+        left = paths
+        if paths is not None and self.dialect.name == "native":
             # The path is the key of a native log: paths that the tail touched need no look at the checkpoint.
-            rest = frozenset(path for path in wanted if path not in tail.adds and path not in tail.removed)
-        if checkpoint is None or (rest is not None and not rest):
+            left = frozenset(path for path in paths if path not in tail.adds and path not in tail.removed)
+        if checkpoint is None or (left is not None and not left):
             return
-        for add in self._base_adds(state, checkpoint, rest):
+        for add in self._base_adds(state, checkpoint, left):
             key = self.dialect.key(add)
             if key not in tail.adds and key not in tail.removed:
                 yield add
 
     def _base_adds(
-        self, state: State, checkpoint: Checkpoint, wanted: frozenset[str] | None
+        self, state: State, checkpoint: Checkpoint, paths: frozenset[str] | None
     ) -> Iterable[AddAction]:
         """The adds of the checkpoint; those of a small one are kept once all of them were asked for."""
-        kept: tuple[AddAction, ...] | None = state.memo.get(_BASE)
-        if kept is not None:
-            return kept if wanted is None else (add for add in kept if add.path in wanted)
-        found = self.source.reader.adds(state.base_store(self.store), checkpoint, wanted)
-        if wanted is not None or (self.num_files_hint or _KEPT_ADDS) >= _KEPT_ADDS:
-            return found
-        kept = state.memo[_BASE] = tuple(found)
-        return kept
+        cached: tuple[AddAction, ...] | None = state.memo.get(_BASE)
+        if cached is not None:
+            return cached if paths is None else (add for add in cached if add.path in paths)
+        adds = self.source.reader.adds(state.base_store(self.store), checkpoint, paths)
+        if paths is not None or (self.num_files_hint or _CACHED_ADDS) >= _CACHED_ADDS:
+            return adds
+        cached = state.memo[_BASE] = tuple(adds)
+        return cached
 
     def fall_back(self, state: State, bad: Exception) -> None:
         """Rebuild this version from other files than those of `state`, whose checkpoint is damaged or gone.
@@ -424,7 +424,7 @@ class Snapshot:
                     version=self.version, uri=self.store.uri,
                 ) from bad  # fmt: skip
             self._state = sound
-            self._kept.clear()
+            self._derived.clear()
             self._parsed.invalidate()
 
     def _sound(self, question: Callable[[State], T]) -> T:
@@ -448,10 +448,10 @@ class Snapshot:
             size, index = sum(add.size for add in adds), sum(add.hotcache_length or 0 for add in adds)
             return Totals(len(adds), size, sum(counts), index)
         # All columns in one query: for a JSON checkpoint even one column means a pass over all the text.
-        found = self.sums(self._summed)
-        counted = found.known["num_records"] == found.num_files
-        records = found.sums["num_records"] if counted else None
-        return Totals(found.num_files, found.sums["size"], records, found.sums.get("index_length", 0))
+        sums = self.sums(self._summed)
+        counted = sums.counts["num_records"] == sums.num_files
+        records = sums.sums["num_records"] if counted else None
+        return Totals(sums.num_files, sums.sums["size"], records, sums.sums.get("index_length", 0))
 
     def _read_info(self) -> CommitInfo | None:
         if self.segment.commits:
@@ -467,25 +467,25 @@ class Snapshot:
     def parsed(self, text: str, use: Hashable, parse: Callable[[], T]) -> T:
         """What a text means on this version, parsed once: the newest texts of each use are kept."""
         key = use, text
-        kept: T | None = self._parsed.get(key) if len(text) <= _KEPT_TEXT else None
-        if kept is not None:
-            return kept
-        found = parse()
-        if len(text) <= _KEPT_TEXT:
-            self._parsed.put(key, found)
-        return found
+        cached: T | None = self._parsed.get(key) if len(text) <= _CACHED_TEXT else None
+        if cached is not None:
+            return cached
+        meaning = parse()
+        if len(text) <= _CACHED_TEXT:
+            self._parsed.put(key, meaning)
+        return meaning
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """A value derived from this version: computed when it is first asked for, and kept."""
-        kept: Any = self._kept.get(name, _ABSENT)
-        if kept is _ABSENT:
+        value: Any = self._derived.get(name, _ABSENT)
+        if value is _ABSENT:
             # Computed outside the lock: a call that needs the schema must not wait for a sum over all
             # files.
-            kept = make()
+            value = make()
             with self._lock:
-                self._kept[name] = kept
-        found: T = kept
-        return found
+                self._derived[name] = value
+        typed: T = value
+        return typed
 
 
 def _table_id(state: State) -> str | None:

@@ -110,8 +110,8 @@ class LogSource:
 
     def read_commits(self, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
         """The actions of many commit files, read concurrently; all of them or an error."""
-        found = self.read_each(files, lambda source, file: source.read_commit(file))
-        return [(file.version, actions) for file, actions in zip(files, found, strict=True)]
+        contents = self.read_each(files, lambda source, file: source.read_commit(file))
+        return [(file.version, actions) for file, actions in zip(files, contents, strict=True)]
 
     def read_each(self, files: Sequence[LogFile], read: Callable[[Self, LogFile], T]) -> list[T]:
         """What `read` makes of every file, with the parallelism and the patience that the options ask for."""
@@ -272,9 +272,9 @@ def _strange(
     if source.dialect.name != "native":
         return None
     try:
-        known = None if head is None else head.metadata
-        check_one_table(tail.table_ids, known, source.store.uri)
-        check_whole(tail.bare, tail.metadata or known, source.store.uri)
+        metadata = None if head is None else head.metadata
+        check_one_table(tail.table_ids, metadata, source.store.uri)
+        check_whole(tail.bare, tail.metadata or metadata, source.store.uri)
         _confirm(source, segment, head, tail)
     except CorruptLogError as bad:
         return bad
@@ -303,11 +303,11 @@ def _confirm(source: LogSource, segment: Segment, head: CheckpointHead | None, t
 
 
 def _compare(hint: Hint | None, segment: Segment, uri: str) -> None:
-    said = -1 if hint is None else hint.version
-    if said != segment.newest_checkpoint:
+    hinted = -1 if hint is None else hint.version
+    if hinted != segment.newest_checkpoint:
         logger.warning(
             "%s: %s %s, but %s; using the listing",
-            uri, HINT_NAME, "is missing or unreadable" if hint is None else f"names version {said}",
+            uri, HINT_NAME, "is missing or unreadable" if hint is None else f"names version {hinted}",
             "there is no checkpoint" if segment.newest_checkpoint < 0
             else f"the newest checkpoint is of version {segment.newest_checkpoint}",
         )  # fmt: skip

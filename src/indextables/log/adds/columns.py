@@ -64,29 +64,29 @@ def leaves_of(
 def _leaves_of(
     schema: pa.Schema, partition_columns: tuple[str, ...], columns: frozenset[str] | None
 ) -> tuple[Leaf, ...]:
-    found = []
+    leaves = []
     for field in files_schema(schema, partition_columns, columns):
         if field.name in STRUCTS:
-            found += [
+            leaves += [
                 Leaf(field.name, field.type.field(at).name, field.type.field(at).type)
                 for at in range(field.type.num_fields)
             ]
         elif field.name != "uri":
-            found.append(Leaf(field.name, None, field.type))
-    return tuple(found)
+            leaves.append(Leaf(field.name, None, field.type))
+    return tuple(leaves)
 
 
 def adds_columns(adds: Sequence[AddAction], leaves: Sequence[Leaf]) -> list[pa.Array]:
     """One array per leaf, with one row for each action, in the order given."""
-    wanted = {leaf.column for leaf in leaves}
-    known: list[FileStats] = []
-    if wanted & IN_STATS.keys():
-        known = [of_add(add, null_counts="null_count" in wanted) for add in adds]
+    columns = {leaf.column for leaf in leaves}
+    statistics: list[FileStats] = []
+    if columns & IN_STATS.keys():
+        statistics = [of_add(add, null_counts="null_count" in columns) for add in adds]
     arrays = []
     for leaf in leaves:
-        values = map(_VALUES[leaf.column], known if leaf.column in IN_STATS else adds)
-        found = values if leaf.child is None else (item.get(leaf.child) for item in values)
-        arrays.append(to_array(leaf, list(found)))
+        values = map(_VALUES[leaf.column], statistics if leaf.column in IN_STATS else adds)
+        leaf_values = values if leaf.child is None else (item.get(leaf.child) for item in values)
+        arrays.append(to_array(leaf, list(leaf_values)))
     return arrays
 
 
@@ -147,8 +147,8 @@ def is_plausible(leaf: Leaf, array: pa.Array) -> bool:
     low, high = _BOUNDS.get(leaf.column, (None, None))
     if low is None or array.null_count == len(array):
         return True
-    found = pc.min_max(array.cast(pa.int64()))
-    return bool(found["min"].as_py() >= low and found["max"].as_py() <= high)
+    bounds = pc.min_max(array.cast(pa.int64()))
+    return bool(bounds["min"].as_py() >= low and bounds["max"].as_py() <= high)
 
 
 def check_increasing(paths: pa.Array, previous: str | None) -> bool:

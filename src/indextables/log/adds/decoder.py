@@ -173,18 +173,20 @@ class _Decoder:
         try:
             return self._documents.decode(text)
         except _UNREADABLE:
-            known = of_add(AddAction(path="", stats=text))
-        found: dict[str, Any] = {}
+            statistics = of_add(AddAction(path="", stats=text))
+        fields: dict[str, Any] = {}
         for column in self._in_stats:
             if column == "num_records":
-                found[column] = known.num_records
+                fields[column] = statistics.num_records
                 continue
-            values = {"min": known.min_values, "max": known.max_values, "null_count": known.null_count}[
-                column
-            ]
+            values = {
+                "min": statistics.min_values,
+                "max": statistics.max_values,
+                "null_count": statistics.null_count,
+            }[column]
             names = self._names[column]
-            found[column] = self._kinds[column](**{names[child]: values.get(child) for child in names})
-        return self._document(**found)
+            fields[column] = self._kinds[column](**{names[child]: values.get(child) for child in names})
+        return self._document(**fields)
 
 
 def _completed(own: list[Any] | None, column: str, documents: list[Row | None]) -> list[Any]:

@@ -31,12 +31,12 @@ def files_schema(
     schema: pa.Schema, partition_columns: Sequence[str], columns: Iterable[str] | None = None
 ) -> pa.Schema:
     """The Arrow schema of files() for a table, or of some of its columns (`path` always)."""
-    wanted = frozenset(COLUMNS if columns is None else {"path", *columns})
-    return _files_schema(schema, tuple(partition_columns), wanted)
+    names = frozenset(COLUMNS if columns is None else {"path", *columns})
+    return _files_schema(schema, tuple(partition_columns), names)
 
 
 @lru_cache(maxsize=32)
-def _files_schema(schema: pa.Schema, partition_columns: tuple[str, ...], wanted: frozenset[str]) -> pa.Schema:
+def _files_schema(schema: pa.Schema, partition_columns: tuple[str, ...], names: frozenset[str]) -> pa.Schema:
     bounds = pa.struct([pa.field(item.name, item.type) for item in statistics_fields(schema)])
     counts = pa.struct([pa.field(item.name, pa.int64()) for item in leaf_fields(schema)])
     partitions = pa.struct([pa.field(name, schema.field(name).type) for name in partition_columns])
@@ -55,7 +55,7 @@ def _files_schema(schema: pa.Schema, partition_columns: tuple[str, ...], wanted:
         "index_length": pa.int64(),
         "tags": _TAGS,
     }
-    return pa.schema([pa.field(name, types[name]) for name in COLUMNS if name in wanted])
+    return pa.schema([pa.field(name, types[name]) for name in COLUMNS if name in names])
 
 
 def file_uris(store: Store, paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -79,13 +79,13 @@ def _encoded(paths: Any) -> Any:
 
 def in_form(columns: pa.Table, target: pa.Schema, store: Store) -> pa.Table:
     """The columns that were read, arranged in the schema `target`, with the derived `uri` if that has it."""
-    found: list[Any] = []
+    arrays: list[Any] = []
     for field in target:
         if field.name == "uri":
-            found.append(file_uris(store, columns.column("path")))
+            arrays.append(file_uris(store, columns.column("path")))
         elif field.name in columns.column_names:
-            found.append(columns.column(field.name))
+            arrays.append(columns.column(field.name))
         else:
             # A struct without fields: the partition values of a table without partitions.
-            found.append(pa.array([{}] * len(columns), field.type))
-    return pa.Table.from_arrays(found, schema=target)
+            arrays.append(pa.array([{}] * len(columns), field.type))
+    return pa.Table.from_arrays(arrays, schema=target)

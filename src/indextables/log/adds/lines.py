@@ -81,11 +81,11 @@ def add_line(add: AddAction) -> bytes:
 def decode_add(line: bytes, name: str) -> AddAction:
     """The add of a line without its end; CorruptLogError names the file that holds the line."""
     try:
-        found = action_from_wire("add", msgspec.json.decode(line))
+        add = action_from_wire("add", msgspec.json.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, CorruptLogError) as bad:
         raise _unreadable(name, bad) from bad
-    assert isinstance(found, AddAction)
-    return found
+    assert isinstance(add, AddAction)
+    return add
 
 
 def decode_path(line: bytes, name: str) -> str:
@@ -106,14 +106,14 @@ def find_bytes(text: Bytes, *bytes_wanted: int) -> Positions:
 
     Works block by block, so that the masks of a block stay in the processor's cache.
     """
-    found = []
+    offsets = []
     for at in range(0, len(text), _BLOCK):
         block = text[at : at + _BLOCK]
         mask = block == bytes_wanted[0]
         for other in bytes_wanted[1:]:
             mask |= block == other
-        found.append(np.flatnonzero(mask) + at)
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        offsets.append(np.flatnonzero(mask) + at)
+    return np.concatenate(offsets) if offsets else np.zeros(0, dtype=np.int64)
 
 
 def line_array(chunk: bytes, name: str) -> pa.BinaryArray:
@@ -145,8 +145,8 @@ def lines_adds(lines: pa.BinaryArray, name: str) -> Iterator[AddAction]:
 def line_paths(lines: pa.BinaryArray, name: str) -> pa.StringArray:
     """The paths of lines."""
     try:
-        found = _MANY_KEYED.decode(b"[" + line_chunk(lines)[: -len(LINE_END)] + b"]")
-        paths = [item.path for item in found]
+        adds = _MANY_KEYED.decode(b"[" + line_chunk(lines)[: -len(LINE_END)] + b"]")
+        paths = [item.path for item in adds]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         paths = []
     if len(paths) != len(lines):
@@ -166,12 +166,12 @@ def search_paths(paths: pa.StringArray, wanted: Sequence[bytes]) -> tuple[Positi
     """For each path, its insertion index in a sorted array of paths, and whether the array holds it."""
     if CAN_SEARCH:
         needles, others = pa.array(wanted, pa.binary()), paths.view(pa.binary())
-        places = pc.search_sorted(others, needles, side="left").to_numpy().astype(np.int64)
-        beside = others.take(pa.array(np.minimum(places, len(others) - 1)))
-        return places, pc.equal(beside, needles).to_numpy(zero_copy_only=False)
+        positions = pc.search_sorted(others, needles, side="left").to_numpy().astype(np.int64)
+        beside = others.take(pa.array(np.minimum(positions, len(others) - 1)))
+        return positions, pc.equal(beside, needles).to_numpy(zero_copy_only=False)
     padded, sought = _padded(paths), np.array(wanted)
-    places = np.searchsorted(padded, sought)
-    return places, padded[np.minimum(places, len(padded) - 1)] == sought
+    positions = np.searchsorted(padded, sought)
+    return positions, padded[np.minimum(positions, len(padded) - 1)] == sought
 
 
 def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:
@@ -180,8 +180,8 @@ def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:
     _, offsets, text = paths.buffers()
     begins = np.frombuffer(offsets, dtype=np.int32)[paths.offset : paths.offset + len(paths)]
     width = max(int(lengths.max()), 1)
-    places = np.arange(width)
-    inside = places < lengths[:, None]
+    columns = np.arange(width)
+    inside = columns < lengths[:, None]
     grid = np.zeros((len(paths), width), dtype=np.uint8)
     grid[inside] = np.frombuffer(text, dtype=np.uint8)[begins[0] : begins[0] + int(lengths.sum())]
     return grid.view(f"S{width}").ravel()

@@ -38,7 +38,7 @@ _TAIL = "the log's tail"
 
 
 @dataclass(frozen=True, slots=True)
-class _Tail:
+class _SortedTail:
     """The adds of the tail sorted by path, and every path the tail touched."""
 
     adds: list[AddAction]
@@ -64,8 +64,8 @@ def live_adds(
         name = state.base.files[0].name
         previous: str | None = None
         opened = open_checkpoint(state.base_store(snapshot.store), state.base)
-        found = opened.lines_and_leaves(leaves) if leaves else ((lines, []) for lines in opened.lines())
-        for lines, columns in found:
+        chunks = opened.lines_and_leaves(leaves) if leaves else ((lines, []) for lines in opened.lines())
+        for lines, columns in chunks:
             if not len(lines):
                 continue
             # The path is the first of all leaves.
@@ -87,26 +87,28 @@ def _batch(lines: pa.BinaryArray, columns: list[pa.Array]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
 
 
-def _tail(snapshot: Snapshot, leaves: tuple[Leaf, ...]) -> _Tail:
+def _tail(snapshot: Snapshot, leaves: tuple[Leaf, ...]) -> _SortedTail:
     tail = snapshot.state.tail
     adds = sorted(tail.adds.values(), key=lambda add: add.path.encode())
     paths = [add.path.encode() for add in adds]
     touched = sorted([*paths, *(str(key).encode() for key in tail.removed)])
-    return _Tail(adds, paths, touched, leaves)
+    return _SortedTail(adds, paths, touched, leaves)
 
 
-def _merge(batch: pa.RecordBatch, paths: pa.StringArray, tail: _Tail, begin: int, end: int) -> pa.RecordBatch:
+def _merge(
+    batch: pa.RecordBatch, paths: pa.StringArray, tail: _SortedTail, begin: int, end: int
+) -> pa.RecordBatch:
     """Drop from a batch the adds the tail touched, and insert the tail's adds `begin` to `end` in order."""
     low = bisect_left(tail.touched, paths[0].as_py().encode())
     high = bisect_right(tail.touched, paths[-1].as_py().encode(), lo=low)
     rows, present = search_paths(paths, tail.touched[low:high])
     if begin == end and not present.any():
         return batch
-    kept = np.delete(np.arange(len(batch)), rows[present])
+    untouched = np.delete(np.arange(len(batch)), rows[present])
     if begin == end:
-        return batch.take(pa.array(kept))
-    places, _ = search_paths(paths, tail.paths[begin:end])
-    order = np.insert(kept, np.searchsorted(kept, places), len(batch) + np.arange(end - begin))
+        return batch.take(pa.array(untouched))
+    positions, _ = search_paths(paths, tail.paths[begin:end])
+    order = np.insert(untouched, np.searchsorted(untouched, positions), len(batch) + np.arange(end - begin))
     return pa.concat_batches([batch, tail.batch(begin, end)]).take(pa.array(order))
 
 
@@ -128,7 +130,7 @@ def _shortened(
     columns = (
         None if adapted is stats else {leaf.name for leaf in indexed_columns(schema, adapted, partitions)}
     )
-    places = np.arange(len(lines))
+    order = np.arange(len(lines))
     changed: list[bytes] = []
     cut: list[Truncated] = []
     name = snapshot.store.uri
@@ -136,7 +138,7 @@ def _shortened(
         chosen = add if columns is None else keep_statistics(add, columns)
         short, done = truncate_add(chosen, schema, partitions, stats)
         if short is not add:
-            places[at] = len(lines) + len(changed)
+            order[at] = len(lines) + len(changed)
             changed.append(encode_add(short))
             cut.append(done)
     if not changed:
@@ -144,4 +146,4 @@ def _shortened(
     Truncated.total(cut).report()
     short_lines = line_array(join_lines(changed), name)
     shortened = _batch(short_lines, decode_lines(short_lines, leaves, name))
-    return pa.concat_batches([batch, shortened]).take(pa.array(places))
+    return pa.concat_batches([batch, shortened]).take(pa.array(order))

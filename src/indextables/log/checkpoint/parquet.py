@@ -37,11 +37,11 @@ _BATCH_ROWS = 1 << 16
 def read_head(data: bytes, name: str) -> Mapping[str, Any]:
     """The head of the checkpoint: everything but its adds."""
     stored = _open(data, name).metadata.metadata or {}
-    found = stored.get(_HEAD_KEY)
-    if found is not None and stored.get(_SUM_KEY, _sum(found)) != _sum(found):
+    head_text = stored.get(_HEAD_KEY)
+    if head_text is not None and stored.get(_SUM_KEY, _sum(head_text)) != _sum(head_text):
         raise CorruptLogError(f"{name} has a damaged head: its checksum does not match", file=name)
     try:
-        head = msgspec.json.decode(found) if found is not None else None
+        head = msgspec.json.decode(head_text) if head_text is not None else None
         place = msgspec.json.decode(stored.get(_PLACE_KEY, b"{}"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise CorruptLogError(f"{name} has a damaged head: {bad}", file=name) from bad

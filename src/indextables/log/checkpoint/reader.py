@@ -117,19 +117,19 @@ class OpenCheckpoint:
 
     def lines(self, rows: Rows | None = None) -> Iterator[pa.BinaryArray]:
         """The adds as arrays of JSON lines with their ends, chunk by chunk; all rows, or the given ones."""
-        found = self._lines(default_parallelism())
+        chunks = self._lines(default_parallelism())
         if rows is not None:
-            return (lines for (lines,) in choose_rows(([lines] for lines in found), rows))
-        return found
+            return (lines for (lines,) in choose_rows(([lines] for lines in chunks), rows))
+        return chunks
 
     def _lines(self, workers: int) -> Iterator[pa.BinaryArray]:
         for name, content, actions in self.files(workers):
             count = 0
             if isinstance(content, bytes):
-                found = parquet.read_lines(content, name)
+                chunks = parquet.read_lines(content, name)
             else:
-                found = (line_array(chunk, name) for chunk in content.chunks)
-            for lines in found:
+                chunks = (line_array(chunk, name) for chunk in content.chunks)
+            for lines in chunks:
                 count += len(lines)
                 yield lines
             if actions is not None and count != actions:
@@ -137,13 +137,13 @@ class OpenCheckpoint:
                     f"{name} holds {count} adds, {actions} were written. It is damaged.",
                     file=name,
                 )
-            del content, found
+            del content, chunks
 
     def leaves(self, leaves: tuple[Leaf, ...], rows: Rows | None = None) -> Iterator[list[pa.Array]]:
         """One array per leaf, chunk by chunk, for all rows or for the given ones (ascending)."""
         if self.format == "parquet":
-            found = (arrays for arrays, _ in self._groups(leaves, text=False))
-            return found if rows is None else choose_rows(found, rows)
+            groups = (arrays for arrays, _ in self._groups(leaves, text=False))
+            return groups if rows is None else choose_rows(groups, rows)
         return (decode_lines(lines, leaves, self.name) for lines in self.lines(rows))
 
     def lines_and_leaves(self, leaves: tuple[Leaf, ...]) -> Iterator[tuple[pa.BinaryArray, list[pa.Array]]]:
@@ -195,10 +195,10 @@ def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
 def _check_rows(opened: OpenCheckpoint, content: bytes) -> None:
     """Raise when a Parquet file holds another number of adds than it states; a manifest holds none."""
     stated = 0 if opened.parts is not None else opened.stated_count
-    found = parquet.count_rows(content, opened.name)
-    if stated is not None and found != stated:
+    count = parquet.count_rows(content, opened.name)
+    if stated is not None and count != stated:
         raise CorruptLogError(
-            f"{opened.name} holds {found} adds, {stated} were written. It is damaged.", file=opened.name
+            f"{opened.name} holds {count} adds, {stated} were written. It is damaged.", file=opened.name
         )
 
 
@@ -209,8 +209,8 @@ def choose_rows(pieces: Iterable[list[pa.Array]], rows: Rows) -> Iterator[list[p
         end = begin + len(arrays[0])
         low, high = np.searchsorted(rows, (begin, end))
         if low < high:
-            places = pa.array(rows[low:high] - begin)
-            yield [array.take(places) for array in arrays]
+            chosen = pa.array(rows[low:high] - begin)
+            yield [array.take(chosen) for array in arrays]
         begin = end
 
 
@@ -235,14 +235,14 @@ class NativeCheckpointReader:
         self, store: Store, checkpoint: Checkpoint, paths: AbstractSet[str] | None = None
     ) -> Iterator[AddAction]:
         """Adds as whole actions, unknown fields included; only those of `paths` when given."""
-        wanted = None if paths is None else pa.array(sorted(paths), pa.string())
+        chosen = None if paths is None else pa.array(sorted(paths), pa.string())
         name = checkpoint.files[0].name
         for lines in open_checkpoint(store, checkpoint).lines():
-            if wanted is None:
+            if chosen is None:
                 yield from lines_adds(lines, name)
             else:
-                found = pc.is_in(line_paths(lines, name), value_set=wanted)
-                yield from lines_adds(lines.filter(found), name)
+                mask = pc.is_in(line_paths(lines, name), value_set=chosen)
+                yield from lines_adds(lines.filter(mask), name)
 
 
 def decode_head(
@@ -286,8 +286,8 @@ def _commit_ids(head: Mapping[str, Any], version: int) -> dict[int, str]:
 
 
 def _stated_count(head: Mapping[str, Any]) -> int | None:
-    found = head.get(COUNT)
-    return found if isinstance(found, int) else None
+    count = head.get(COUNT)
+    return count if isinstance(count, int) else None
 
 
 def _agreed_count(own: int | None, checkpoint: Checkpoint) -> int | None:
@@ -301,8 +301,8 @@ def _agreed_count(own: int | None, checkpoint: Checkpoint) -> int | None:
 
 
 def _action(key: str, body: Any, kind: type[T]) -> T | None:
-    found = None if body is None else action_from_wire(key, body)
-    return found if isinstance(found, kind) else None
+    action = None if body is None else action_from_wire(key, body)
+    return action if isinstance(action, kind) else None
 
 
 def _parts(head: Mapping[str, Any], name: str) -> tuple[Part, ...] | None:
@@ -330,8 +330,8 @@ def _document(data: bytes, name: str) -> Document:
 
 
 def _check_sum(data: bytes, expected: str, name: str) -> None:
-    found = hashlib.sha256(data).hexdigest()
-    if found != expected.lower():
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != expected.lower():
         raise CorruptLogError(
-            f"{name} is damaged: its SHA-256 is {found}, {expected} was written.", file=name, checksum=found
+            f"{name} is damaged: its SHA-256 is {actual}, {expected} was written.", file=name, checksum=actual
         )

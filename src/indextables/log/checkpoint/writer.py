@@ -53,16 +53,16 @@ def write_checkpoint(snapshot: Snapshot, options: Options, clock: Clock) -> Chec
     """
     file_format = checkpoint_format(snapshot, options)
     store = snapshot.store
-    found = _present(store, snapshot.version, file_format)
-    while found is None:
+    written = _present(store, snapshot.version, file_format)
+    while written is None:
         state = snapshot.state
         try:
-            found = _create(snapshot, options, clock, file_format)
+            written = _create(snapshot, options, clock, file_format)
         except (CorruptLogError, NotFoundError) as bad:
             # The checkpoint the snapshot was built on is damaged, or another writer's cleanup deleted it.
             snapshot.fall_back(state, bad)
-    write_hint(store, found, clock)
-    return found.checkpoint
+    write_hint(store, written, clock)
+    return written.checkpoint
 
 
 def checkpoint_format(snapshot: Snapshot, options: Options) -> str:
@@ -79,13 +79,13 @@ def prefers_parquet(snapshot: Snapshot, options: Options) -> bool:
     The checkpoint's count and the size of the tail give bounds for the number of live files. The files are
     counted only when these bounds do not settle the question.
     """
-    wanted = options.checkpoint.prefers_parquet
+    prefers = options.checkpoint.prefers_parquet
     most = snapshot.num_files_hint
     if most is None:
-        return wanted(len(snapshot.live_paths()))
+        return prefers(len(snapshot.live_paths()))
     adds, removes = snapshot.state.tail.size()
     least = max(most - 2 * adds - removes, 0) + adds
-    return wanted(least) or (wanted(most) and wanted(len(snapshot.live_paths())))
+    return prefers(least) or (prefers(most) and prefers(len(snapshot.live_paths())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,9 @@ def _head(snapshot: Snapshot, options: Options, now_ms: int) -> dict[str, Any]:
 def _last_commit_ids(snapshot: Snapshot) -> list[str | None]:
     """The ids of the last commits up to the snapshot's, from the checkpoint before and its tail."""
     state = snapshot.state
-    known = {**(state.head.commit_ids if state.head is not None else {}), **state.tail.commit_ids}
-    first = max(min(known, default=snapshot.version + 1), snapshot.version + 1 - KEPT_COMMIT_IDS)
-    return [known.get(version) for version in range(first, snapshot.version + 1)]
+    commit_ids = {**(state.head.commit_ids if state.head is not None else {}), **state.tail.commit_ids}
+    first = max(min(commit_ids, default=snapshot.version + 1), snapshot.version + 1 - KEPT_COMMIT_IDS)
+    return [commit_ids.get(version) for version in range(first, snapshot.version + 1)]
 
 
 def _skips_that_matter(snapshot: Snapshot, now_ms: int) -> list[SkipAction]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from indextables.log.delta.commits import decode_commit
 from indextables.log.delta.dialect import DELTA
 from indextables.log.format.dialect import LogFile
-from indextables.log.replay.long_tail import LineCount, Passed
+from indextables.log.replay.long_tail import LineCount, ScannedCommit
 from indextables.model.actions import Action, CommitInfo
 from indextables.storage.store import Store
 
@@ -34,9 +34,9 @@ class DeltaPiece:
         return found[::-1] if self.is_compacted else found
 
 
-def pass_over(
+def scan_commit(
     store: Store, file: LogFile, read_bytes: int = READ_BYTES, piece_bytes: int = PIECE_BYTES
-) -> Passed:
+) -> ScannedCommit:
     """Scan one commit or compaction file; its adds and removes are counted but not decoded.
 
     The file is read `read_bytes` at a time, and a piece ends with the read in which it reaches `piece_bytes`.
@@ -61,7 +61,7 @@ def pass_over(
     pieces = [DeltaPiece(file.name, version, start, length, engine, is_compacted) for start, length in cuts]
     # In a compaction file the first line about a file counts, in a commit the last one.
     order = -1 if is_compacted else 1
-    return Passed(version, tuple(heads[::order]), tuple(pieces[::order]), lines.adds, lines.removes)
+    return ScannedCommit(version, tuple(heads[::order]), tuple(pieces[::order]), lines.adds, lines.removes)
 
 
 def _blocks(store: Store, file: LogFile, read_bytes: int) -> Iterator[bytes]:

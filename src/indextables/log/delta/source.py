@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.delta.dialect import DELTA
-from indextables.log.delta.long_tail import pass_over
+from indextables.log.delta.long_tail import scan_commit
 from indextables.log.format.dialect import LogFile
-from indextables.log.replay.long_tail import LongTailSource, Passed
+from indextables.log.replay.long_tail import LongTailSource, ScannedCommit
 from indextables.log.segment import list_log
 from indextables.log.state import LogSource
 from indextables.model.actions import Action
@@ -39,19 +39,19 @@ class DeltaSource(LongTailSource):
                 pass
         return LogSource.read_commits(self, files)
 
-    def pass_over(self, file: LogFile) -> Passed:
+    def scan_commit(self, file: LogFile) -> ScannedCommit:
         """Scan one commit or compaction file without decoding its adds and removes."""
-        return pass_over(self.store, file)
+        return scan_commit(self.store, file)
 
-    def pass_over_all(self, files: Sequence[LogFile]) -> list[Passed]:
+    def scan_commits(self, files: Sequence[LogFile]) -> list[ScannedCommit]:
         """Scan several commits, using compaction files where they help."""
         chosen = self._shortened(files)
         try:
-            return LongTailSource.pass_over_all(self, chosen)
+            return LongTailSource.scan_commits(self, chosen)
         except (CorruptLogError, NotFoundError):
             if len(chosen) == len(files):
                 raise
-            return LongTailSource.pass_over_all(self, files)
+            return LongTailSource.scan_commits(self, files)
 
     def _shortened(self, files: Sequence[LogFile]) -> list[LogFile]:
         if len(files) < _WORTH_A_LISTING:

@@ -51,8 +51,10 @@ class CheckpointAdds:
         self._wholes: dict[Leaf, pa.Array] = {}
         self._firsts: list[bytes] = []
         self._paths: list[PathSequence] = []
-        self._known: dict[str, int] = {}
-        self._found: tuple[Rows, npt.NDArray[np.bool_]] = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        self._lookup_of: dict[str, int] = {}
+        """For each path that was looked up, where its answer is in the two arrays below."""
+        self._rows: Rows = np.zeros(0, np.int64)
+        self._present: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -65,16 +67,16 @@ class CheckpointAdds:
 
     def load(self, store: Store, checkpoint: Checkpoint | None, leaves: Iterable[Leaf]) -> Columns:
         """The pieces of the given columns and of `path`; columns that are not kept are read."""
-        wanted = dict.fromkeys((PATH, *leaves))
+        needed = dict.fromkeys((PATH, *leaves))
         if checkpoint is None:
-            return {leaf: [] for leaf in wanted}
+            return {leaf: [] for leaf in needed}
         with self._lock:
-            missing = [leaf for leaf in wanted if leaf not in self._pieces]
+            missing = [leaf for leaf in needed if leaf not in self._pieces]
             if missing:
                 self._load(open_checkpoint(store, checkpoint), tuple(missing))
-            found = {leaf: self._pieces[leaf] for leaf in wanted}
+            loaded = {leaf: self._pieces[leaf] for leaf in needed}
             self._shed()
-        return found
+        return loaded
 
     def fetch(
         self, store: Store, checkpoint: Checkpoint, leaves: tuple[Leaf, ...], rows: Rows
@@ -103,12 +105,12 @@ class CheckpointAdds:
     def gather(self, pieces: Sequence[pa.Array], rows: Rows, leaf: Leaf) -> pa.Array:
         """Some rows of a column, in ascending order."""
         cuts = np.searchsorted(rows, self.starts)
-        found = [
+        gathered = [
             pieces[at].take(pa.array(rows[low:high] - self.starts[at]))
             for at, (low, high) in enumerate(pairwise(cuts.tolist()))
             if low < high
         ]
-        return pa.concat_arrays(found) if found else pa.nulls(0, leaf.type)
+        return pa.concat_arrays(gathered) if gathered else pa.nulls(0, leaf.type)
 
     def _load(self, opened: OpenCheckpoint, leaves: tuple[Leaf, ...]) -> None:
         # Row groups already are pieces, each an array of its own.
@@ -117,11 +119,11 @@ class CheckpointAdds:
         for arrays in opened.leaves(leaves):
             for column, array in zip(columns.values(), arrays, strict=True):
                 column.append(array)
-        found = {leaf: column.all() for leaf, column in columns.items()}
-        if PATH in found:
-            self._set_paths(found.pop(PATH), opened.name)
+        loaded = {leaf: column.all() for leaf, column in columns.items()}
+        if PATH in loaded:
+            self._set_paths(loaded.pop(PATH), opened.name)
         self.bytes_read += opened.size_bytes + sum(part.size_in_bytes for part in opened.parts or ())
-        for leaf, pieces in found.items():
+        for leaf, pieces in loaded.items():
             if sum(map(len, pieces)) != len(self):
                 raise CorruptLogError(
                     f"{opened.name} is damaged: not every add has a {leaf.column}", file=opened.name
@@ -149,43 +151,45 @@ class CheckpointAdds:
             del self._pieces[leaf]
             self._wholes.pop(leaf, None)
 
-    def places(self, paths: Sequence[str]) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        """For each path, its row or insertion index in the checkpoint, and whether the checkpoint has it."""
-        known = self._known
-        with self._lock:
-            unknown = [path for path in paths if path not in known]
-            if unknown:
-                few = _BISECTED if CAN_SEARCH else max(_BISECTED, len(self) // _BISECTED)
-                find = self._find_many if len(unknown) > few else self._find_each
-                rows, present = find([path.encode() for path in unknown])
-                known.update(
-                    zip(unknown, range(len(self._found[0]), len(self._found[0]) + len(unknown)), strict=True)
-                )
-                self._found = np.append(self._found[0], rows), np.append(self._found[1], present)
-            found = np.fromiter(map(known.__getitem__, paths), np.int64, len(paths))
-            return self._found[0][found], self._found[1][found]
+    def rows_of(self, paths: Sequence[str]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        """For each path, its row or insertion index in the checkpoint, and whether the checkpoint has it.
 
-    def _find_many(self, unknown: list[bytes]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        Answers are kept: after a refresh only the paths of the new commits are looked up.
+        """
+        lookup_of = self._lookup_of
+        with self._lock:
+            fresh = [path for path in paths if path not in lookup_of]
+            if fresh:
+                few = _BISECTED if CAN_SEARCH else max(_BISECTED, len(self) // _BISECTED)
+                find = self._find_many if len(fresh) > few else self._find_each
+                rows, present = find([path.encode() for path in fresh])
+                done = len(self._rows)
+                lookup_of.update(zip(fresh, range(done, done + len(fresh)), strict=True))
+                self._rows, self._present = np.append(self._rows, rows), np.append(self._present, present)
+            at = np.fromiter(map(lookup_of.__getitem__, paths), np.int64, len(paths))
+            return self._rows[at], self._present[at]
+
+    def _find_many(self, paths: list[bytes]) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Look up many paths together: for each piece, one comparison of the paths that fall into it."""
-        wanted = np.array(unknown)
-        rows, present = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+        sought = np.array(paths)
+        rows, present = np.zeros(len(sought), np.int64), np.zeros(len(sought), np.bool_)
         if not self._firsts:
             return rows, present
-        homes = np.maximum(np.searchsorted(np.array(self._firsts), wanted, side="right") - 1, 0)
+        homes = np.maximum(np.searchsorted(np.array(self._firsts), sought, side="right") - 1, 0)
         by_home = np.argsort(homes, kind="stable")
         cuts = np.searchsorted(homes[by_home], np.arange(len(self._firsts) + 1))
         for at, (low, high) in enumerate(pairwise(cuts.tolist())):
             if low == high:
                 continue
             chosen = by_home[low:high]
-            places, there = search_paths(self._pieces[PATH][at], wanted[chosen].tolist())
+            positions, there = search_paths(self._pieces[PATH][at], sought[chosen].tolist())
             present[chosen] = there
-            rows[chosen] = self.starts[at] + places
+            rows[chosen] = self.starts[at] + positions
         return rows, present
 
-    def _find_each(self, unknown: list[bytes]) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        found = [self._find(path) for path in unknown]
-        return np.array([at for at, _ in found], np.int64), np.array([there for _, there in found], np.bool_)
+    def _find_each(self, paths: list[bytes]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        rows, present = zip(*map(self._find, paths), strict=True)
+        return np.array(rows, np.int64), np.array(present, np.bool_)
 
     def _find(self, path: bytes) -> tuple[int, bool]:
         at = max(bisect_left(self._firsts, path) - 1, 0)
@@ -194,8 +198,8 @@ class CheckpointAdds:
         if at >= len(self._paths):
             return 0, False
         paths = self._paths[at]
-        place = bisect_left(paths, path)
-        return int(self.starts[at]) + place, place < len(paths) and paths[place] == path
+        position = bisect_left(paths, path)
+        return int(self.starts[at]) + position, position < len(paths) and paths[position] == path
 
 
 class _Pieces:

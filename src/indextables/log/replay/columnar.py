@@ -34,7 +34,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _ColumnCache:
     """What the engine keeps for the next query: the columns of one checkpoint and of the tail's adds."""
 
     identity: tuple[object, ...] | None
@@ -43,12 +43,12 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _ColumnPlan:
     """A request, with the columns derived from it."""
 
     request: ReplayRequest
     target: pa.Schema
-    wanted: tuple[Leaf, ...]
+    result: tuple[Leaf, ...]
     """The leaves of the result."""
     pruning: tuple[Leaf, ...]
     """The leaves the predicate needs."""
@@ -57,19 +57,20 @@ class _Question:
     def first(self) -> tuple[Leaf, ...]:
         """What is read for all files. With a predicate, statistics for the result are read after pruning."""
         if self.request.where is None:
-            return self.wanted
+            return self.result
         return (
             *self.pruning,
-            *(leaf for leaf in self.wanted if leaf.child is None and leaf.column != "tags"),
+            *(leaf for leaf in self.result if leaf.child is None and leaf.column != "tags"),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Tail:
-    """Rows of the tail that belong to the result, sorted by path, and their places in the checkpoint."""
+class _TailRows:
+    """Rows of the tail that belong to the result, sorted by path."""
 
     arrays: Sequence[pa.Array]
-    places: Rows
+    insert_at: Rows
+    """For each, the row of the checkpoint before which it belongs."""
 
 
 class ColumnarEngine:
@@ -80,9 +81,9 @@ class ColumnarEngine:
     def replay(self, request: ReplayRequest) -> LiveFiles:
         """Return the live files of the request."""
         began = time.perf_counter()
-        question = _question(request)
-        kept = self._kept(request)
-        checkpointed, checkpoint = kept.checkpoint, request.checkpoint
+        question = _plan_columns(request)
+        cached = self._cache(request)
+        checkpointed, checkpoint = cached.checkpoint, request.checkpoint
         columns = checkpointed.load(request.checkpoint_store, checkpoint, question.first)
         loaded = time.perf_counter()
         adds = sorted(request.tail.adds.values(), key=attrgetter("path"))
@@ -90,14 +91,14 @@ class ColumnarEngine:
         new: Mask = np.ones(len(adds), dtype=np.bool_)
         metrics = PruneMetrics(int(live.sum()) + len(adds), 0, 0, int(live.sum()) + len(adds))
         if request.where is not None:
-            live, new, metrics = _prune(question, kept, columns, live, adds)
+            live, new, metrics = _prune(question, cached, columns, live, adds)
         stay = [add for add, keep in zip(adds, new, strict=True) if keep]
-        places, _ = checkpointed.places([add.path for add in stay])
-        tail = _Tail(kept.tail.rows(stay, question.wanted), places)
+        rows, _ = checkpointed.rows_of([add.path for add in stay])
+        tail = _TailRows(cached.tail.rows(stay, question.result), rows)
         if request.where is not None and checkpoint is not None:
             batches = _chosen(question, checkpointed, columns, np.flatnonzero(live), tail)
         else:
-            batches = list(_merged(question.wanted, checkpointed, columns, live, tail))
+            batches = list(_merged(question.result, checkpointed, columns, live, tail))
         files = question.target.empty_table()
         if batches:
             files = in_form(pa.Table.from_batches(batches), question.target, request.store)
@@ -108,22 +109,22 @@ class ColumnarEngine:
         )  # fmt: skip
         return LiveFiles(files, metrics, counts)
 
-    def _kept(self, request: ReplayRequest) -> _Kept:
+    def _cache(self, request: ReplayRequest) -> _ColumnCache:
         checkpoint = request.checkpoint
         identity = None if checkpoint is None else checkpoint.identity
-        found = request.memo.get(self.name)
-        if isinstance(found, _Kept) and found.identity == identity:
-            return found
-        fresh = _Kept(identity, CheckpointAdds(), TailAdds())
+        cached = request.memo.get(self.name)
+        if isinstance(cached, _ColumnCache) and cached.identity == identity:
+            return cached
+        fresh = _ColumnCache(identity, CheckpointAdds(), TailAdds())
         request.memo[self.name] = fresh
         return fresh
 
 
-def _question(request: ReplayRequest) -> _Question:
+def _plan_columns(request: ReplayRequest) -> _ColumnPlan:
     columns = request.columns
     target = files_schema(request.schema, request.partition_columns, columns)
     everything = leaves_of(request.schema, request.partition_columns)
-    wanted = tuple(leaf for leaf in everything if leaf.column in target.names)
+    result = tuple(leaf for leaf in everything if leaf.column in target.names)
     needs = columns_needed(request.where, request.partition_columns)
     bounded = {leaf.child for leaf in everything if leaf.column == "min"}
     if request.where is not None and asks_for_nulls(request.where):
@@ -135,20 +136,20 @@ def _question(request: ReplayRequest) -> _Question:
         or (leaf.column == "partition_values" and leaf.child in needs.partitions)
         or (leaf.column in {"min", "max", "null_count"} and leaf.child in needs.statistics)
     )  # fmt: skip
-    return _Question(request, target, wanted, pruning)
+    return _ColumnPlan(request, target, result, pruning)
 
 
 def _live(checkpointed: CheckpointAdds, request: ReplayRequest) -> Mask:
     """Which rows of the checkpoint are still live: those that the tail has neither replaced nor removed."""
     touched = [str(key) for key in request.tail.removed] + [str(key) for key in request.tail.adds]
-    rows, present = checkpointed.places(touched)
+    rows, present = checkpointed.rows_of(touched)
     live: Mask = np.ones(len(checkpointed), dtype=np.bool_)
     live[rows[present]] = False
     return live
 
 
 def _prune(
-    question: _Question, kept: _Kept, columns: Columns, live: Mask, adds: Sequence[AddAction]
+    question: _ColumnPlan, cached: _ColumnCache, columns: Columns, live: Mask, adds: Sequence[AddAction]
 ) -> tuple[Mask, Mask, PruneMetrics]:
     """The live rows of checkpoint and tail that the predicate cannot exclude, and the prune counts."""
     request, leaves = question.request, question.pruning
@@ -159,36 +160,36 @@ def _prune(
             among=among, explain=request.explain,
         )  # fmt: skip
 
-    found = prune(pa.Table.from_batches([build(leaves, kept.tail.rows(adds, leaves))]))
-    new, metrics = found.mask.to_numpy(zero_copy_only=False), found.metrics
-    if not len(kept.checkpoint):
+    pruned_tail = prune(pa.Table.from_batches([build(leaves, cached.tail.rows(adds, leaves))]))
+    new, metrics = pruned_tail.mask.to_numpy(zero_copy_only=False), pruned_tail.metrics
+    if not len(cached.checkpoint):
         return live, new, metrics
     table = pa.Table.from_batches(
-        [build(leaves, [kept.checkpoint.whole(leaf, columns[leaf]) for leaf in leaves])]
+        [build(leaves, [cached.checkpoint.whole(leaf, columns[leaf]) for leaf in leaves])]
     )
     whole = prune(table, booleans(live))
     return whole.mask.to_numpy(zero_copy_only=False), new, whole.metrics.plus(metrics)
 
 
 def _chosen(
-    question: _Question, checkpointed: CheckpointAdds, columns: Columns, rows: Rows, tail: _Tail
+    question: _ColumnPlan, checkpointed: CheckpointAdds, columns: Columns, rows: Rows, tail: _TailRows
 ) -> list[pa.RecordBatch]:
     """The rows that remain after pruning, sorted by path; columns not read before are read for these rows."""
     checkpoint = question.request.checkpoint
     assert checkpoint is not None
     store = question.request.checkpoint_store
-    missing = tuple(leaf for leaf in question.wanted if leaf not in columns)
+    missing = tuple(leaf for leaf in question.result if leaf not in columns)
     if missing and len(rows) * _FEW > len(checkpointed):
         columns = {**columns, **checkpointed.load(store, checkpoint, missing)}
         missing = ()
     fetched = checkpointed.fetch(store, checkpoint, missing, rows) if missing and len(rows) else {}
-    slots = np.searchsorted(rows, tail.places, side="left")
-    order = pa.array(np.insert(np.arange(len(rows)), slots, len(rows) + np.arange(len(tail.places))))
+    slots = np.searchsorted(rows, tail.insert_at, side="left")
+    order = pa.array(np.insert(np.arange(len(rows)), slots, len(rows) + np.arange(len(tail.insert_at))))
     arrays = []
-    for leaf, new in zip(question.wanted, tail.arrays, strict=True):
+    for leaf, new in zip(question.result, tail.arrays, strict=True):
         old = fetched[leaf] if leaf in fetched else checkpointed.gather(columns.get(leaf, []), rows, leaf)
         arrays.append(pa.concat_arrays([old, new]).take(order) if len(new) else old)
-    return [build(question.wanted, arrays)] if len(order) else []
+    return [build(question.result, arrays)] if len(order) else []
 
 
 def _merged(
@@ -196,23 +197,23 @@ def _merged(
     checkpointed: CheckpointAdds,
     columns: Columns,
     live: Mask,
-    tail: _Tail,
+    tail: _TailRows,
 ) -> Iterator[pa.RecordBatch]:
     """All live rows, sorted by path, piece by piece; a piece the tail did not change is not copied."""
-    places = tail.places
+    insert_at = tail.insert_at
     for at in range(checkpointed.num_pieces):
         begin, end = int(checkpointed.starts[at]), int(checkpointed.starts[at + 1])
         mask = live[begin:end]
         # The last piece also takes the tail's paths that sort after every path of the checkpoint.
-        low = np.searchsorted(places, begin if at else -1, side="left")
-        high = np.searchsorted(places, end if at + 1 < checkpointed.num_pieces else end + 1, side="left")
+        low = np.searchsorted(insert_at, begin if at else -1, side="left")
+        high = np.searchsorted(insert_at, end if at + 1 < checkpointed.num_pieces else end + 1, side="left")
         pieces = [columns[leaf][at] for leaf in leaves]
         if low == high and mask.all():
             yield build(leaves, pieces)
             continue
-        kept = np.flatnonzero(mask)
-        slots = np.searchsorted(kept, places[low:high] - begin, side="left")
-        order = pa.array(np.insert(kept, slots, (end - begin) + np.arange(high - low)))
+        live_rows = np.flatnonzero(mask)
+        slots = np.searchsorted(live_rows, insert_at[low:high] - begin, side="left")
+        order = pa.array(np.insert(live_rows, slots, (end - begin) + np.arange(high - low)))
         yield build(
             leaves,
             [
@@ -220,5 +221,5 @@ def _merged(
                 for piece, new in zip(pieces, tail.arrays, strict=True)
             ],
         )
-    if not checkpointed.num_pieces and len(places):
+    if not checkpointed.num_pieces and len(insert_at):
         yield build(leaves, tail.arrays)

@@ -45,7 +45,7 @@ class CommitPiece(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class ScannedCommit:
     """The result of scanning a commit: its other actions, the number of lines about files, and its pieces."""
 
     version: int
@@ -140,7 +140,7 @@ class LongTailSource(LogSource):
 
     __slots__ = ()
 
-    def pass_over(self, file: LogFile) -> Passed:
+    def scan_commit(self, file: LogFile) -> ScannedCommit:
         """Scan one commit without decoding its adds and removes."""
         raise NotImplementedError
 
@@ -153,11 +153,11 @@ class LongTailSource(LogSource):
         goes_on = isinstance(start, LongTail)
         if not files or not (goes_on or (start.size() == (0, 0) and self._is_large(files))):
             return LogSource.reduced(self, files, start)
-        return self._long(start, tuple(files), read_tail(self, files, self.pass_over_all))
+        return self._long(start, tuple(files), read_tail(self, files, self.scan_commits))
 
-    def pass_over_all(self, files: Sequence[LogFile]) -> list[Passed]:
+    def scan_commits(self, files: Sequence[LogFile]) -> list[ScannedCommit]:
         """Scan several files concurrently; results are in order."""
-        return self.read_each(files, lambda source, file: source.pass_over(file))
+        return self.read_each(files, lambda source, file: source.scan_commit(file))
 
     def _is_large(self, files: Sequence[LogFile]) -> bool:
         replay = self.options.replay
@@ -165,18 +165,18 @@ class LongTailSource(LogSource):
             return False
         return self.text_bytes(files) > min(LONG_BYTES, replay.local_memory // BYTES_OF_MEMORY)
 
-    def _long(self, start: Tail, files: tuple[LogFile, ...], passed: Sequence[Passed]) -> LongTail:
+    def _long(self, start: Tail, files: tuple[LogFile, ...], scanned: Sequence[ScannedCommit]) -> LongTail:
         before = Tail(**{name: getattr(start, name) for name in _OF_TAIL})
         adds, removes = start.size()
-        pieces = [piece for found in passed for piece in found.pieces]
+        pieces = [piece for commit in scanned for piece in commit.pieces]
         if isinstance(start, LongTail):
             files, pieces = (*start.files, *files), [*start.pieces, *pieces]
         first = Tail(files[0].version - 1)
         return LongTail(
-            reduce_tail([(found.version, found.heads) for found in passed], self.dialect, before),
+            reduce_tail([(commit.version, commit.heads) for commit in scanned], self.dialect, before),
             files,
             tuple(pieces),
-            adds + sum(found.adds for found in passed),
-            removes + sum(found.removes for found in passed),
+            adds + sum(commit.adds for commit in scanned),
+            removes + sum(commit.removes for commit in scanned),
             lambda: LogSource.reduced(self, files, first),
         )

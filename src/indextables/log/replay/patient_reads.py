@@ -44,9 +44,9 @@ def read_patiently(
                 break
             left_s = watched.patience_left_s(options.read_timeout_s)
         else:
-            late = [file for file, future in zip(files, futures, strict=True) if not future.done()]
+            unfinished = [file for file, future in zip(files, futures, strict=True) if not future.done()]
             silent = watched.unanswered()
-            versions = [file.version for file in late if dialect.path(file.name) in silent]
+            versions = [file.version for file in unfinished if dialect.path(file.name) in silent]
             raise LogTimeoutError(
                 f"{store.uri}: the store sent nothing of version(s) {ranges(versions)} for "
                 f"{options.read_timeout_s} s. Try again, or raise checkpoint.read.timeoutSeconds.",

@@ -47,6 +47,6 @@ def prune(table: pa.Table, request: ReplayRequest) -> tuple[pa.Table, PruneMetri
         )
         table, metrics = table.filter(pruned.mask), pruned.metrics
     if request.columns is not None:
-        wanted = {"path", *request.columns}
-        table = table.select([name for name in COLUMNS if name in wanted])
+        shown = {"path", *request.columns}
+        table = table.select([name for name in COLUMNS if name in shown])
     return table, metrics

@@ -218,7 +218,7 @@ class Sums:
     num_files: int
     sums: Mapping[str, int]
     """Of the number columns that were asked for."""
-    known: Mapping[str, int]
+    counts: Mapping[str, int]
     """In how many files a column has a value."""
     replay: ReplayMetrics | None = field(default=None, compare=False)
     """How the files were found."""
@@ -247,10 +247,10 @@ def choose(options: Options, num_files: int | None, available: AbstractSet[str],
     if engine == "local":
         engine = "columnar" if options.transaction.use_optimized else "reference"
     if engine != "auto":
-        known = {"reference", "columnar", *available}
-        if engine not in known:
+        engines = {"reference", "columnar", *available}
+        if engine not in engines:
             raise OptionError(
-                f"engine={engine!r} is not one of {', '.join(sorted({'auto', 'local', *known}))}",
+                f"engine={engine!r} is not one of {', '.join(sorted({'auto', 'local', *engines}))}",
                 engine=engine,
             )
         return engine

@@ -15,14 +15,14 @@ def sums_of(files: pa.Table, columns: Collection[str], replay: ReplayMetrics | N
 
     Of deletion vectors, the deleted rows are summed.
     """
-    known = {name: len(files) - files.column(name).null_count for name in columns}
+    counts = {name: len(files) - files.column(name).null_count for name in columns}
     numbers = {name: _numbers(files.column(name)) for name in columns}
     sums = {
         name: int(pc.sum(column, min_count=0).as_py())
         for name, column in numbers.items()
         if column is not None
     }
-    return Sums(len(files), sums, known, replay)
+    return Sums(len(files), sums, counts, replay)
 
 
 def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

@@ -37,21 +37,21 @@ class _Shape:
     def __init__(self, leaves: tuple[Leaf, ...]) -> None:
         self._leaves = leaves
         self._arrays = [pa.nulls(0, leaf.type) for leaf in leaves]
-        self._known: dict[str, tuple[AddAction, int]] = {}
+        self._row_of: dict[str, tuple[AddAction, int]] = {}
         self._rows = 0
 
     def rows(self, adds: Sequence[AddAction]) -> list[pa.Array]:
-        known = self._known
-        fresh = [add for add in adds if (found := known.get(add.path)) is None or found[0] is not add]
+        row_of = self._row_of
+        fresh = [add for add in adds if (entry := row_of.get(add.path)) is None or entry[0] is not add]
         if len(fresh) == len(adds):
-            # None of the kept rows is wanted: they belong to another tail, or there are none yet.
+            # No cached row can be used: they belong to another tail, or there are none yet.
             self._arrays, self._rows = decode_adds(adds, self._leaves), len(adds)
-            self._known = {add.path: (add, at) for at, add in enumerate(adds)}
+            self._row_of = {add.path: (add, at) for at, add in enumerate(adds)}
             return self._arrays
         if fresh:
             pairs = zip(self._arrays, decode_adds(fresh, self._leaves), strict=True)
             self._arrays = [pa.concat_arrays(pair) for pair in pairs]
-            known.update((add.path, (add, self._rows + at)) for at, add in enumerate(fresh))
+            row_of.update((add.path, (add, self._rows + at)) for at, add in enumerate(fresh))
             self._rows += len(fresh)
-        order = pa.array([known[add.path][1] for add in adds], pa.int64())
+        order = pa.array([row_of[add.path][1] for add in adds], pa.int64())
         return [array.take(order) for array in self._arrays]

@@ -69,7 +69,7 @@ def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
         rows = live_rows(sums)
         if rows is None:
             rows = _rows_of(snapshot, snapshot.plan(columns=NAMES).files, record)
-        elif sums.known["deletion_vector"]:
+        elif sums.counts["deletion_vector"]:
             snapshot.once("vectors that fit", lambda: _require_vectors(snapshot))
         return rows, record
     matching_files, record = files(snapshot, node, columns=(*NAMES, "dv"))
@@ -91,7 +91,7 @@ def require_schema(snapshot: DeltaSnapshot) -> None:
 
 def live_rows(sums: Sums) -> int | None:
     """The number of live rows according to the log, from sums of COUNTED; None if a file's is unknown."""
-    if sums.known["num_records"] < sums.num_files:
+    if sums.counts["num_records"] < sums.num_files:
         return None
     return sums.sums["num_records"] - sums.sums["deletion_vector"]
 

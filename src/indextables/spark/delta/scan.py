@@ -126,7 +126,7 @@ def num_vectors(snapshot: DeltaSnapshot) -> int:
 
     The log decides, not the features of the protocol: a vector that is there hides rows.
     """
-    return _counted(snapshot).known["dv"]
+    return _counted(snapshot).counts["dv"]
 
 
 def _counted(snapshot: DeltaSnapshot) -> Sums:

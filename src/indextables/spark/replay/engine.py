@@ -108,7 +108,7 @@ class SparkEngine:
         started = time.perf_counter()
         names = sorted(request.columns or ())
         recent = sums_of(_tail(request)[0], names)
-        files, sums, known, on_cluster = recent.num_files, recent.sums, recent.known, 0
+        files, sums, known, on_cluster = recent.num_files, recent.sums, recent.counts, 0
         # Not shared: a sum looks at other columns than a scan, and is kept itself.
         live = self._for(request, needs_of(request))
         if live is not None:

@@ -12,7 +12,7 @@ import pytest
 from indextables.errors import CorruptLogError
 from indextables.log.delta.commits import counts_nan, key_of
 from indextables.log.delta.dialect import DELTA
-from indextables.log.delta.long_tail import pass_over
+from indextables.log.delta.long_tail import scan_commit
 from indextables.log.format.dialect import LogFile
 from indextables.log.replay.rule import reduce_tail
 from indextables.model.actions import AddAction, RemoveAction
@@ -45,9 +45,9 @@ def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed):
         for file in files
     ]
     near = reduce_tail(plain, DELTA)
-    passed = [(file, pass_over(log.store, file, read_bytes=700, piece_bytes=900)) for file in files]
+    scanned = [(file, scan_commit(log.store, file, read_bytes=700, piece_bytes=900)) for file in files]
     newest = {}
-    for _, found in passed:
+    for _, found in scanned:
         for piece in found.pieces:
             files = [item for item in piece.actions(log.store) if isinstance(item, AddAction | RemoveAction)]
             newest |= {key_of(action): action for action in files}
@@ -55,9 +55,9 @@ def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed):
     assert live.keys() == near.adds.keys()
     assert all(live[key].size == near.adds[key].size for key in live)
     assert newest.keys() - live.keys() == near.removed
-    heads = reduce_tail([(file.version, found.heads) for file, found in passed], DELTA)
+    heads = reduce_tail([(file.version, found.heads) for file, found in scanned], DELTA)
     assert (heads.protocol, heads.metadata, heads.txns) == (near.protocol, near.metadata, near.txns)
-    assert sum(found.adds for _, found in passed) == sum(
+    assert sum(found.adds for _, found in scanned) == sum(
         isinstance(action, AddAction) for _, actions in plain for action in actions
     )
 
@@ -72,12 +72,12 @@ def test_heads_are_found_however_the_line_is_written():
         json.dumps({"commitInfo": {"engineInfo": "Apache-Spark/4.0.0 Delta-Lake/4.0.0"}}),
     ]  # fmt: skip
     log.store.put(f"{LOG}/{1:020d}.json", "\n".join(lines).encode())
-    passed = pass_over(log.store, commits_of(log)[1])
-    tail = reduce_tail([(1, passed.heads)], DELTA)
-    assert (passed.adds, passed.removes) == (1, 1)
+    scanned = scan_commit(log.store, commits_of(log)[1])
+    tail = reduce_tail([(1, scanned.heads)], DELTA)
+    assert (scanned.adds, scanned.removes) == (1, 1)
     assert tail.metadata.configuration == {"k": "v"}
     assert tail.txns["add"].version == 3
-    (piece,) = passed.pieces
+    (piece,) = scanned.pieces
     adds = [action for action in piece.actions(log.store) if isinstance(action, AddAction)]
     assert [counts_nan(action) for action in adds] == [True]
 
@@ -94,9 +94,9 @@ def test_in_a_compaction_file_the_first_line_about_a_file_counts_however_it_is_c
     name = f"{0:020d}.{1:020d}.compacted.json"
     log.store.put(f"{LOG}/{name}", "".join(json.dumps(line) + "\n" for line in lines).encode())
     size = log.store.head(f"{LOG}/{name}").size
-    passed = pass_over(log.store, LogFile(name, 0, "compacted", size, last_version=1), 100, 100)
-    assert len(passed.pieces) > 2
-    newest = {action.path: action for piece in passed.pieces for action in piece.actions(log.store)}
+    scanned = scan_commit(log.store, LogFile(name, 0, "compacted", size, last_version=1), 100, 100)
+    assert len(scanned.pieces) > 2
+    newest = {action.path: action for piece in scanned.pieces for action in piece.actions(log.store)}
     assert newest["f"].size == 2
     assert isinstance(newest["g"], RemoveAction)
 
@@ -106,4 +106,4 @@ def test_an_empty_commit_is_still_an_error():
     log = DeltaLog(open_store(f"memory://{uuid.uuid4()}"), schema_string(n="long"))
     log.store.put(f"{LOG}/{1:020d}.json", b"\n")
     with pytest.raises(CorruptLogError, match="empty"):
-        pass_over(log.store, commits_of(log)[1])
+        scan_commit(log.store, commits_of(log)[1])

@@ -11,7 +11,7 @@ import pytest
 import indextables as it
 from indextables.log.delta.dialect import DELTA
 from indextables.log.delta.files.text import _texts_by_duckdb, texts_by_msgspec
-from indextables.log.delta.long_tail import pass_over
+from indextables.log.delta.long_tail import scan_commit
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.model.actions import AddAction, CommitInfo, MetadataAction, RemoveAction
 from indextables.options import Options
@@ -72,10 +72,10 @@ def test_a_line_with_several_actions_is_counted_whole_where_lines_are_not_decode
     log = new_log(id="long")
     line = {**add("new"), **remove("old"), "metaData": log.metadata, "commitInfo": {"operation": "ODD"}}
     log.store.put(f"_delta_log/{1:020d}.json", (json.dumps(line) + "\n").encode())
-    passed = pass_over(log.store, DELTA.commit_file(log.store, 1))
-    assert (passed.adds, passed.removes) == (1, 1)
-    assert {MetadataAction, CommitInfo} <= {type(action) for action in passed.heads}
-    kinds = [action for piece in passed.pieces for action in piece.actions(log.store)]
+    scanned = scan_commit(log.store, DELTA.commit_file(log.store, 1))
+    assert (scanned.adds, scanned.removes) == (1, 1)
+    assert {MetadataAction, CommitInfo} <= {type(action) for action in scanned.heads}
+    kinds = [action for piece in scanned.pieces for action in piece.actions(log.store)]
     assert [isinstance(action, (AddAction, RemoveAction)) for action in kinds].count(True) == 2
 
 
