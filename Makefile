@@ -11,6 +11,7 @@ HISTORIES ?= 20000
 TABLES ?= 1000
 CORRUPTIONS ?= 10000
 KILLS  ?= 1000
+MUTANTS ?= 200
 LISTS  ?= 100
 TURNS  ?= 100
 INGESTIONS ?= 100
@@ -72,10 +73,12 @@ bench: $(STAMP) java ## measure against named rivals; SIZES=1k,10k,100k,1M for t
 simulate: $(STAMP) ## run simulated histories; SEEDS=first:end or one seed, LEVEL=log|table|lists, MUTANT=a planted bug
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds $(SEEDS) --level $(LEVEL) --jobs $(JOBS) --mutant "$(MUTANT)"
 
-harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS, KILLS and power cuts, going on where the last run ended
+harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS, KILLS, power cuts and MUTANTS, going on where the last run ended
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(HISTORIES) --level log --jobs $(JOBS) --resume simulation
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(TABLES) --level table --jobs $(JOBS) --resume simulation
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(TABLES) --level lists --jobs $(JOBS) --resume simulation
+	cd tests && $(abspath $(BIN))/python -m simulation.planted
+	cd tests && $(abspath $(BIN))/python -m simulation.branches
 	cd tests && $(abspath $(BIN))/python -m simulation.page
 	cd tests && $(abspath $(BIN))/python -m corruption.run --seeds 0:$(CORRUPTIONS) --resume
 	cd tests && $(abspath $(BIN))/python -m corruption.page
@@ -85,6 +88,7 @@ harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS, KILLS and power cuts, g
 	cd tests && $(abspath $(BIN))/python -m versions.two_versions --until $(TURNS)
 	cd tests && $(abspath $(BIN))/python -m harness.stories --keep
 	cd tests && $(abspath $(BIN))/python -m harness.power --replays 1080 --keep
+	cd tests && $(abspath $(BIN))/python -m harness.mutants --seed 11 --count $(MUTANTS) --jobs $(JOBS) --resume
 	cd tests && $(abspath $(BIN))/python -m harness.page
 
 doors: $(STAMP) java ## ask every door drawn questions about DOORS=first:end tables, and Spark about fifty

@@ -7,10 +7,14 @@ page holds them between marks.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
+from harness.mutants import REASONS
 from simulation.page import PAGE, with_section
 from simulation.run import RESULTS
+
+_SHORT = 70
 
 
 def _result(name: str) -> dict[str, Any] | None:
@@ -289,9 +293,130 @@ def rivals_text() -> str:
     )
 
 
+def mutant_counts(kept: dict[str, Any]) -> dict[str, int]:
+    """How many mutants ended in which way; `unexplained` are survivors without a reason."""
+    ends = Counter(fate["end"] for fate in kept["mutants"])
+    alive = [fate for fate in kept["mutants"] if fate["end"] == "survived"]
+    explained = sum(reason_of(fate) is not None for fate in alive)
+    since = sum(bool(fate.get("since")) for fate in kept["mutants"])
+    return {
+        "drawn": len(kept["mutants"]),
+        "tests": ends["test"] + ends["time"] - since,
+        "histories": ends["history"],
+        "since": since,
+        "equivalent": explained,
+        "unexplained": len(alive) - explained,
+    }
+
+
+def reason_of(fate: dict[str, Any]) -> str | None:
+    """Why a mutant that survived is no bug; None if nobody has said so."""
+    for reason in json.loads(REASONS.read_text()):
+        if all(reason[key] == fate[key] for key in ("file", "code", "was", "becomes")):
+            why: str = reason["why"]
+            return why
+    return None
+
+
+def mutants_text() -> str:
+    """Mutants drawn by a seed, and those that nothing can notice."""
+    kept = _result("mutants")
+    if kept is None:
+        return ""
+    counts, histories = mutant_counts(kept), kept["histories"]
+    budget = f" --budget {kept['budget']:.0f}" if kept["budget"] else ""
+    lines = [
+        "Bugs need not be planted by hand. A mutant is one small change to a line that tests cover: a comparison, a",
+        "condition or a constant changed, a statement removed, arguments swapped, a result dropped. Mutants of the code",
+        "that commits, writes checkpoints, cleans up, writes and rewrites are drawn by a seed. Each runs against the tests",
+        "that cover its line, the fastest file first and with a budget no longer than so many seconds, and if none of them",
+        f"fails against {histories['log']} histories of the log and",
+        f"{histories['table']} of tables. A survivor is a test to be written, or a change that nothing can notice.",
+        "",
+        (
+            f"`cd tests && python -m harness.mutants --seed {kept['seed']} --count {counts['drawn']}{budget} --resume`, "
+            f"over commit {kept['commit']}; of {kept['covered']:,} mutants:"
+        ),
+        "",
+        "| drawn | noticed by tests | by histories alone | by tests written since | equivalent | left |",
+        "|---:|---:|---:|---:|---:|---:|",
+        (
+            f"| {counts['drawn']:,} | {counts['tests']:,} | {counts['histories']:,} | {counts['since']:,} | "
+            f"{counts['equivalent']:,} | {counts['unexplained']:,} |"
+        ),
+    ]
+    same = [
+        f"| {fate['file']} | `{_short(fate['was'])}` | `{_short(fate['becomes'])}` | {reason_of(fate)} |"
+        for fate in kept["mutants"]
+        if fate["end"] == "survived" and reason_of(fate) is not None
+    ]
+    if same:
+        lines += [
+            "",
+            "The equivalent ones:",
+            "",
+            "| file | was | becomes | why nothing changes |",
+            "|---|---|---|---|",
+        ]
+    return "\n".join([*lines, *same])
+
+
+def _short(text: str) -> str:
+    """A piece of code on one line of a table."""
+    line = " ".join(text.split()).replace("|", "\\|")
+    return line if len(line) <= _SHORT else f"{line[:_SHORT]}..."
+
+
+def branches_text() -> str:
+    """What the simulation reaches of the log."""
+    kept = _result("branches")
+    if kept is None:
+        return ""
+    histories = ", ".join(f"{count} {level}" for level, count in kept["histories"].items())
+    rows, whole = [], Counter()
+    for folder, files in _by_folder(kept["files"]).items():
+        sums = Counter()
+        for found in files:
+            sums.update({key: found[key] for key in ("statements", "reached", "branches", "taken")})
+        whole.update(sums)
+        rows.append(_branch_row(f"`{folder}`", sums))
+    return "\n".join(
+        [
+            "How much of the log histories alone reach, without a unit test. What they do not reach is mostly refusing damaged",
+            "and foreign files, which [damaged files](#damaged-files) and unit tests are about, logs too long for a history,",
+            "and creating tables; the result file names every line.",
+            "",
+            (
+                f"`cd tests && python -m simulation.branches --histories {kept['asked']}`, over commit {kept['commit']}; "
+                f"histories: {histories}."
+            ),
+            "",
+            "| | statements | reached | branches | taken |",
+            "|---|---:|---:|---:|---:|",
+            *rows,
+            _branch_row("all", whole),
+        ]
+    )
+
+
+def _by_folder(files: dict[str, Any]) -> dict[str, list[Any]]:
+    folders: dict[str, list[Any]] = {}
+    for name, found in files.items():
+        if found["statements"]:
+            folders.setdefault(name.rpartition("/")[0], []).append(found)
+    return folders
+
+
+def _branch_row(name: str, sums: Counter[str]) -> str:
+    reached, taken = sums["reached"] / sums["statements"], sums["taken"] / sums["branches"]
+    return f"| {name} | {sums['statements']:,} | {reached:.0%} | {sums['branches']:,} | {taken:.0%} |"
+
+
 def render(page: str) -> str:
     """The page with today's figures."""
     sections = {
+        "mutants": mutants_text(),
+        "branches": branches_text(),
         "kills": kills_text(),
         "lists": lists_text(),
         "ingestion": ingestion_text(),

@@ -124,6 +124,8 @@ class Actor:
     def _step(self, step: Step) -> None:
         if step.verb == "txn":
             self._txn_until_done(step)
+        elif step.verb == "create":
+            self._create_until_done()
         else:
             self.attempt(step.verb, getattr(self, f"do_{step.verb}"), step.pick)
 
@@ -163,6 +165,18 @@ class Actor:
         self.log = TransactionLog.open(
             self.store.uri, self.stage.options, store=self.store, runtime=self.runtime
         )
+
+    def _create_until_done(self) -> None:
+        """Create the table, or find that another has done so."""
+
+        def create(intent: Intent, _pick: float) -> None:
+            self.found_table(self.log, self.stage)
+            intent.outcome = ACKNOWLEDGED
+
+        for _ in range(100):
+            if self.attempt("create", create, 0.0).outcome == ACKNOWLEDGED:
+                return
+            self.stage.world.wait(1000)
 
     # Files
 

@@ -20,8 +20,11 @@ import coverage
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "benchmarks" / "results" / "reliability" / "branches.json"
-LEVELS = {"log": 10, "table": 2, "reuse": 1, "restore": 1, "purge": 1, "clocks": 1, "frozen": 1, "slow": 1}
-"""Of every 18 histories, how many are of each level."""
+LEVELS = {
+    "log": 10, "table": 3, "reuse": 1, "restore": 1, "purge": 1, "birth": 1, "upsert": 1, "clocks": 1, "strangers": 1, "frozen": 1,
+    "slow": 1,
+}  # fmt: skip
+"""How many of a share of histories are of each level."""
 
 
 def measure(histories: int) -> tuple[dict[str, Any], dict[str, int]]:

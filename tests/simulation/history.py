@@ -67,6 +67,8 @@ class Topic:
     """How far the clocks are wrong that clean up, truncate and purge; each actor draws one."""
     faults: Mapping[str, Any] = field(default_factory=dict)
     """Faults that every actor has."""
+    founded: bool = True
+    """Whether the table is there from the start; else every actor begins by creating it."""
 
 
 TOPICS = {
@@ -82,6 +84,7 @@ TOPICS = {
         ("append", "append", "txn", "merge", "overwrite", "swap", "checkpoint", "truncate", "read", "follow"),
         pause=0.02,
     ),
+    "birth": Topic(("append", "append", "overwrite", "truncate", "read"), pause=0.05, hours=0, founded=False),
     "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
     "strangers": Topic(
         ("append", "append", "read", "merge", "truncate"),
@@ -135,6 +138,8 @@ class Plan:
     partition_by: tuple[str, ...] = ()
     form: str = ""
     """How a list lies in the table, where the history is about lists."""
+    founded: bool = True
+    """Whether the table is there from the start."""
 
 
 @dataclass
@@ -164,7 +169,9 @@ def plan_topic(name: str, seed: int) -> Plan:
         parts = tuple(replace(part, faults=replace(part.faults, **faults)) for part in parts)
     if topic.skews_hours:
         parts = tuple(replace(part, skew_ms=chance.choice(topic.skews_hours) * HOUR_MS) for part in parts)
-    return Plan(f"{name}-{seed}", options, parts)
+    if not topic.founded:
+        parts = tuple(replace(part, steps=(Step("create", 0, 0.0), *part.steps)) for part in parts)
+    return Plan(f"{name}-{seed}", options, parts, founded=topic.founded)
 
 
 def plan_history(seed: int) -> Plan:
@@ -278,7 +285,8 @@ def _run(
     forget_splits()
     world = World(plan.seed, keep_trace=keep_trace)
     stage = Stage(world, plan.options, partition_by=plan.partition_by, form=plan.form)
-    kind.found_table(quiet_log(stage, "founder"), stage)
+    if plan.founded:
+        kind.found_table(quiet_log(stage, "founder"), stage)
     actors = [kind(stage, part.name, part.steps, part.faults, skew_ms=part.skew_ms) for part in plan.parts]
     for actor in actors:
         world.start(actor.run)

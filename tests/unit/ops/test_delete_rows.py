@@ -56,6 +56,15 @@ def test_statistics_can_prove_that_every_row_goes(table):
     )
 
 
+def test_without_a_match_nothing_is_written_and_every_count_is_zero(table):
+    before = fingerprint(table.root)
+    result = run_delete(table.handle(), "id > 1000")
+    assert (result.status, result.version, result.message) == ("NO ACTION", 3, "no row matches the condition")
+    assert (result.rows_deleted, result.files_removed, result.files_rewritten) == (0, 0, 0)
+    assert (result.files_added, result.attempts, result.conflicts) == (0, 0, 0)
+    assert fingerprint(table.root) == before
+
+
 def test_splits_with_some_matching_rows_are_rewritten(table):
     result = run_delete(table.handle(), "id IN (3, 15, 16) OR id > 27")
     assert (result.rows_deleted, result.files_removed, result.files_rewritten, result.files_added) == (

@@ -76,7 +76,7 @@ def test_files_in_cooldown_are_left_out_and_counted():
 
 def test_an_indexed_bin_stays_within_what_one_index_can_hold():
     settings = MergeSettings(target_bytes=4 << 30, threshold=0.45, max_sources=1000, indexed=True)
-    assert settings.limit_bytes == LARGEST_INDEXED
+    assert settings.limit_bytes == LARGEST_INDEXED == 1024 * MB
     plan = plan_merge([split(f"{n}", 100 * MB, text=200 * MB) for n in range(5)], settings)
     assert [len(group.sources) for group in plan.groups] == [2, 2]
 

@@ -132,6 +132,13 @@ def test_every_clause_of_a_merge_does_its_part(table, clauses, left):
     assert len(content(table)) == left
 
 
+def test_a_merge_by_several_columns_leaves_rows_alone_that_share_only_one(table):
+    source = pa.table({"day": ["1"], "id": [12], "message": ["new"], "n": [5]})
+    done = table.merge(source, ["day", "id"])
+    assert (done.rows_updated, done.rows_inserted) == (1, 0)
+    assert [row[0] for row in content(table) if row[2:] == ("new", 5)] == [12]
+
+
 def test_a_merge_by_several_columns_keeps_like_texts_apart(table):
     table.append(rows([1], day="12", message="3"))
     source = pa.table({"day": ["12", "1"], "message": ["3", "23"], "n": [5, 6], "id": [1, 1]})

@@ -82,10 +82,17 @@ def test_merge_applies_a_stored_suggestion_only_when_adaptive(table):
     assert table.count("shuffled IS NULL") == 0
 
 
+@pytest.mark.parametrize("truncation", ["true", "false"])
 @pytest.mark.parametrize("file_format", ["json", "parquet"])
-def test_a_checkpoint_applies_it_without_losing_rows(table, file_format):
+def test_a_checkpoint_applies_it_without_losing_rows(table, file_format, truncation):
     """H14."""
-    table.update_properties({"stats.adaptive": "true", "checkpoint.format": file_format})
+    table.update_properties(
+        {
+            "stats.adaptive": "true",
+            "checkpoint.format": file_format,
+            "stats.truncation.enabled": truncation,
+        }
+    )
     it.sql(f"ANALYZE INDEXTABLES '{table.uri}' FOR SKIPPING COLUMNS (id, `day`) STORE")
     before = table.refresh().scan("shuffled = 0").to_arrow().sort_by("id")
     table.checkpoint()

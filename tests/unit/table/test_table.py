@@ -305,6 +305,15 @@ def test_a_schema_grows_where_asked(tmp_path):
     assert table.count("new IS NULL") == 3
 
 
+def test_a_column_that_new_rows_lack_may_be_null_from_then_on(tmp_path):
+    table = Table.create(
+        tmp_path / "t", pa.schema([pa.field("a", pa.int64(), nullable=False), ("b", pa.int64())])
+    )
+    table.append(pa.table({"b": [1]}), merge_schema=True)
+    assert table.schema == pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    assert table.scan().read_all().to_pylist() == [{"a": None, "b": 1}]
+
+
 @pytest.mark.parametrize("name", ["A", "ID"])
 def test_names_equal_but_for_case_are_one_column(tmp_path, name):
     table = Table.create(tmp_path / "t", pa.schema([("a", pa.int64()), ("id", pa.int64())]))

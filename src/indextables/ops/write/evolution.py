@@ -63,7 +63,7 @@ def evolved(table: pa.Schema, data: pa.Schema, partition_columns: Sequence[str] 
 
 def _grown(table_field: pa.Field, data_field: pa.Field | None, partition_columns: Sequence[str]) -> pa.Field:
     if data_field is None:
-        return table_field.with_nullable(True) if not table_field.nullable else table_field
+        return table_field.with_nullable(True)
     nullable = table_field.nullable or data_field.nullable
     wider = _WIDER.get(table_field.type)
     if wider is not None and table_field.name not in partition_columns and _needs(data_field.type, wider):
