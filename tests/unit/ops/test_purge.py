@@ -253,6 +253,17 @@ def test_files_that_are_too_young_are_counted_in_the_message(table):
     assert "kept 1 file of at most 24 hours" in purge(table, older_than_hours=24).message
 
 
+def test_a_temporary_of_the_log_stays_for_a_day(table):
+    table.add("a.split")
+    left = table.file("_transaction_log/." + "0" * 32 + ".tmp")
+    table.clock.pass_hours(23.5)
+    table.handle().cleanup()
+    assert left.exists()
+    table.clock.pass_hours(1)
+    table.handle().cleanup()
+    assert not left.exists()
+
+
 @pytest.mark.parametrize("verb", ["purge", "cleanup"])
 def test_temporaries_of_killed_writers_leave_the_log_directory(table, verb):
     table.add("a.split")

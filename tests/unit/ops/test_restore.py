@@ -69,6 +69,17 @@ def test_a_missing_file_stops_it_before_anything_is_committed(table):
     assert table.handle().latest_version() == 2
 
 
+def test_of_many_missing_files_three_are_named(table):
+    table.add(*(f"{name}.split" for name in "defgh"))
+    table.log.overwrite_files([])
+    for name in "defgh":
+        (table.root / f"{name}.split").unlink()
+    with pytest.raises(
+        MissingSplitError, match=r"5 of its files are gone \(\w\.split, \w\.split, \w\.split\)\."
+    ):
+        run_restore(table.handle(), 3)
+
+
 def test_a_version_that_is_not_there_is_an_error_with_the_range(table):
     with pytest.raises(VersionNotFoundError, match="0-2"):
         run_restore(table.handle(), 9)

@@ -70,7 +70,9 @@ def test_rows_move_to_the_partition_that_an_update_gives_them(table):
 def test_an_update_that_matches_nothing_commits_nothing(table):
     version = table.version
     done = table.update("id = 1000", {"n": 1})
-    assert (done.status, done.rows_updated, table.version) == ("NO ACTION", 0, version)
+    assert (done.status, done.version, table.version) == ("NO ACTION", version, version)
+    assert (done.rows_updated, done.files_removed, done.files_added) == (0, 0, 0)
+    assert (done.attempts, done.conflicts, done.message) == (0, 0, "no row matches the condition")
 
 
 def test_rows_for_which_the_condition_is_null_stay(table):
