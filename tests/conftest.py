@@ -58,6 +58,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
 # What `--keep-durations` wrote: seconds of the tests that took a second or more, and what each whole run came to.
 DURATIONS = Path(__file__).parent / "durations.json"
 SHORTEST_KEPT_S = 1.0
+SLOW_S = 4.0
 TYPICAL_S = 0.05
 
 
@@ -73,10 +74,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes share the files of a run, start the longest first, so that all end together."""
+    """By the durations of the last run that kept them: mark what is slow, and start with the longest files.
+
+    Processes that share the files of a run then end together.
+    """
+    durations = read_durations()["tests"]
+    for item in items:
+        if durations.get(item.nodeid, 0) >= SLOW_S:
+            item.add_marker(pytest.mark.slow)
     if not hasattr(config, "workerinput"):
         return
-    durations = read_durations()["tests"]
     of_file: dict[Path, float] = defaultdict(float)
     for item in items:
         of_file[item.path] += durations.get(item.nodeid, TYPICAL_S)

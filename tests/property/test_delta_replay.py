@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from support.deltahistories import PREDICATES, keys_of, live_of, random_log
 OPTIONS = Options.of(None)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), commits=st.integers(1, 25), predicate=st.sampled_from(PREDICATES))
 def test_engines_agree_with_the_protocol_on_any_history(seed, commits, predicate):

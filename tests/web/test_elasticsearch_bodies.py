@@ -174,6 +174,7 @@ def test_the_bodies_that_are_bent_are_answered_when_they_are_straight(client):
         assert check(client, json.dumps(body)).status_code == 200, body
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_an_odd_value_anywhere_is_answered_or_refused_by_name(client, data):
