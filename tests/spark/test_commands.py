@@ -235,3 +235,16 @@ def test_the_same_words_about_a_table_of_another_format_are_left_to_spark(spark)
 def test_a_version_at_the_end_of_a_path_in_a_query_is_answered_with_how_to_say_it(spark, path):
     with pytest.raises(it.Error, match="VERSION AS OF 1"):
         spark.sql(f"SELECT * FROM indextables.`{path}@v1`")
+
+
+def test_statistics_are_suggested_for_a_table_by_its_name(spark, tmp_path):
+    """Spark has an ANALYZE TABLE of its own, which does not know FOR SKIPPING."""
+    table = it.Table.create(str(tmp_path / "t"), pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1, 2, 3]}))
+    spark.sql(f"CREATE TABLE suggested USING indextables LOCATION '{table.uri}'")
+    try:
+        by_name = spark.sql("ANALYZE TABLE suggested FOR SKIPPING").collect()
+        assert by_name == spark.sql(f"ANALYZE INDEXTABLES '{table.uri}' FOR SKIPPING").collect()
+        assert spark.sql("ANALYZE TABLE suggested COMPUTE STATISTICS").collect() == []
+    finally:
+        spark.sql("DROP TABLE suggested")
