@@ -20,7 +20,7 @@ TESTS = Path(__file__).parents[1]
 def test_a_seed_replays_byte_for_byte_in_another_process():
     script = (
         "from simulation.run import run_seeds\n"
-        "print(*[outcome.digest for level in ('log', 'table')"
+        "print(*[outcome.digest for level in ('log', 'table', 'lists')"
         " for _, outcome in run_seeds(level, range(3, 9))])"
     )
     digests = {
