@@ -46,6 +46,8 @@ _FREQUENT = 8192
 _FIRST_SCORED = 4
 """Without cached impacts, this many times k rows are scored completely before others are ruled out."""
 _MANY_ROWS = 256
+_COUNTED_UP_TO = 256
+"""From this many occurrences on, an impact counts as 1, which it nearly is."""
 _SLACK = np.float32(1 - 2e-6)
 """Tolerance: the first filter divides, and must not lose a tie to rounding."""
 
@@ -78,6 +80,14 @@ class _TopK:
         self.scores, self.rows = np.zeros(0, np.float32), NO_ROWS
         self.threshold, self.last_row = np.float32(-1), 0
         """Score and row of the last of them; the score is negative while there are fewer than k."""
+
+    def candidates(self, bounds: Array, rows: Array) -> Array:
+        """The indexes of rows that can still be among the best; a tie must come before the last of these."""
+        reaching = (bounds >= self.threshold).nonzero()[0]
+        if len(reaching) > _MANY_ROWS:
+            above = bounds.take(reaching) > self.threshold
+            reaching = reaching.compress(above | (rows.take(reaching) < self.last_row))
+        return reaching
 
     def add(self, rows: Array, scores: Array) -> None:
         """Merge rows with their complete scores."""
@@ -120,6 +130,16 @@ class _FromLists:
     def __init__(self, words: Sequence[WeightedWord], lengths: _Lengths, table: Array, k: int) -> None:
         self.words, self.classes, self.table = words, lengths.classes, table
         self.top = _TopK(k)
+        self.most: Sequence[Any] = [weighted.weight for weighted in words]
+        """The largest contribution of each word."""
+        self.most_by_class: Sequence[Any] = self.most
+        """The same in rows of each length class, if the largest counts of all words are known."""
+        if words[0].word.cut and len(words) > 1:
+            # All pages of all words will be needed: looking for the largest counts costs little more.
+            self.most_by_class = [
+                weighted.weight * _largest_impact(weighted.word, table) for weighted in words
+            ]
+            self.most = [by_class.max() for by_class in self.most_by_class]
 
     def run(self) -> tuple[Array, Array]:
         for number in range(len(self.words)):
@@ -128,10 +148,14 @@ class _FromLists:
             self.follow(number)
         return self.top.scores, self.top.rows
 
-    def bound(self, scores: Any, number: int) -> Any:
-        """The most that scores can become with all words from `number` on."""
-        for weighted in self.words[number:]:
-            scores = scores + weighted.weight
+    def bound(self, scores: Any, number: int, classes: Array | None = None) -> Any:
+        """The most that scores in rows of these length classes can become with words from `number` on."""
+        if classes is None or self.most_by_class is self.most:
+            for most in self.most[number:]:
+                scores = scores + most
+        else:
+            for by_class in self.most_by_class[number:]:
+                scores = scores + by_class.take(classes)
         return scores
 
     def follow(self, number: int) -> None:
@@ -153,9 +177,9 @@ class _FromLists:
         if not last and top.threshold < 0 and len(rows) > 2 * _FIRST_SCORED * top.k:
             first = np.sort(top_indexes(scores, _FIRST_SCORED * top.k))
             self.score(number, rows.take(first), classes.take(first), scores.take(first))
-            others = self.bound(scores, number + 1) >= top.threshold
-            others[first] = False
-            candidates = others.nonzero()[0]
+            bounds = self.bound(scores, number + 1, classes)
+            bounds[first] = -1
+            candidates = top.candidates(bounds, rows)
             rows, classes, scores = rows.take(candidates), classes.take(candidates), scores.take(candidates)
         self.score(number, rows, classes, scores)
 
@@ -164,7 +188,7 @@ class _FromLists:
         top = self.top
         for following in range(number + 1, len(self.words) + 1):
             if top.threshold > 0:
-                candidates = (self.bound(scores, following) >= top.threshold).nonzero()[0]
+                candidates = top.candidates(self.bound(scores, following, classes), rows)
                 if len(candidates) < len(rows):
                     rows, classes = rows.take(candidates), classes.take(candidates)
                     scores = scores.take(candidates)
@@ -179,6 +203,12 @@ class _FromLists:
         rows, scores = _without_earlier(self.words[:number], rows, scores)
         if len(rows):
             top.add(rows, scores)
+
+
+def _largest_impact(word: WordPostings, table: Array) -> Array:
+    """By length class, the impact of a word with the largest number of occurrences it has in any row."""
+    count = np.float32(word.repeats()[1].max(initial=1))
+    return count / (count + table) if count < _COUNTED_UP_TO else np.ones(len(table), np.float32)
 
 
 def _without_earlier(
@@ -327,10 +357,7 @@ class _FromImpacts:
                 bound = scores
                 for most in self.max_by_class[following:]:
                     bound = bound + most.take(classes)
-                reaching = (bound >= top.threshold).nonzero()[0]
-                if len(reaching) > _MANY_ROWS:
-                    above = bound.take(reaching) > top.threshold
-                    reaching = reaching.compress(above | (rows.take(reaching) < top.last_row))
+                reaching = top.candidates(bound, rows)
                 if len(reaching) < len(rows):
                     rows, scores = rows.take(reaching), scores.take(reaching)
                     classes = classes.take(reaching)

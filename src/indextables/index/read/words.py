@@ -204,8 +204,8 @@ class WordPostings:
         return is_bitmap(self._pages[0].open())
 
     def _at(self, rows: Array) -> Array:
-        """The indexes of some of its rows in a list of one page."""
-        if self._array is None and self._is_bitmap():
+        """The indexes of some of its rows in the list."""
+        if self._array is None and (self.cut or self._is_bitmap()):
             return ranks(self.bits(), rows)
         return self.array().searchsorted(rows)
 
@@ -288,7 +288,7 @@ class WordPostings:
             repeated, repeats = self.repeats()
             if not len(repeated):
                 return counts
-            at = self.array().searchsorted(listed) if self.cut else self._at(listed)
+            at = self._at(listed)
         else:
             pages = pages_of(listed, self._index.rows)
             repeated, repeats = self._repeats_of(pages.tolist())
