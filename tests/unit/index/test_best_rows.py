@@ -67,6 +67,39 @@ def test_the_first_and_later_rankings_give_the_rows_that_scoring_all_gives(index
                 assert scores.tolist() == wanted_scores.tolist()
 
 
+@pytest.fixture(scope="module")
+def frequent():
+    """Words whose lists are all cut into pages; `alpha` and `beta` come once in a row, `gamma` up to three times."""
+    dice = random.Random(3)
+    rows = [
+        " ".join(
+            ["alpha"] * dice.randrange(2) + ["beta"] * dice.randrange(2)
+            + ["gamma"] * dice.choice((0, 1, 1, 3)) + ["filler"] * dice.randrange(4)
+        )
+        for _ in range(140_000)
+    ]  # fmt: skip
+    return opened(build(pa.table({"c": rows}), SPEC), cache=BlockCache(0))
+
+
+@pytest.mark.parametrize("words", ["alpha beta", "alpha gamma", "beta gamma alpha"])
+@pytest.mark.parametrize("mean", [4.0, 1e9])
+def test_rankings_of_frequent_words_without_a_cache_give_the_rows_that_scoring_all_gives(
+    frequent, words, mean
+):
+    for limit in (1, 10, 700):
+        for weights in ((1.0, 1.0, 1.0), (0.4, 2.5, 1.0)):
+            weighted = [
+                WeightedWord(frequent.word(0, word.encode(), entry), np.float32(weight))
+                for word, weight in zip(words.split(), weights, strict=False)
+                if (entry := frequent.entries([(0, word.encode())])[0]) is not None
+            ]
+            assert all(one.word.cut for one in weighted)
+            wanted_scores, wanted_rows = by_scoring_all(frequent, weighted, saturation(mean), limit)
+            scores, rows = top_rows(frequent, 0, weighted, limit, mean)
+            assert rows.tolist() == wanted_rows.tolist()
+            assert scores.tolist() == wanted_scores.tolist()
+
+
 def test_a_word_says_how_often_it_is_in_some_rows_of_some_pages(spread):
     rows, built = spread
     asked = np.array([0, 3, 5, 65_540, 70_001, 139_999], np.uint32)
