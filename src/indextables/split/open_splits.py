@@ -39,7 +39,7 @@ Key = tuple[str, str, int | None, int | None, int | None]
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenSplit:
     """What is known of one split so far."""
 
     reader: SplitReader | None = None
@@ -55,25 +55,25 @@ class _OpenSplits:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Key, _Open] = OrderedDict()
+        self._kept: OrderedDict[Key, _OpenSplit] = OrderedDict()
         self._held = 0
 
-    def entry(self, key: Key) -> _Open:
+    def entry(self, key: Key) -> _OpenSplit:
         """The entry of a split; a new, empty one if there is none."""
         with self._lock:
             entry = self._kept.get(key)
             if entry is None:
-                entry = self._kept[key] = _Open()
+                entry = self._kept[key] = _OpenSplit()
                 self._trim()
             else:
                 self._kept.move_to_end(key)
             return entry
 
-    def known(self, key: Key) -> _Open | None:
+    def known(self, key: Key) -> _OpenSplit | None:
         """The entry of a split, if there is one."""
         return self._kept.get(key)
 
-    def hold(self, key: Key, entry: _Open, size: int) -> None:
+    def hold(self, key: Key, entry: _OpenSplit, size: int) -> None:
         """Record how many bytes an entry uses."""
         with self._lock:
             if self._kept.get(key) is entry:
@@ -149,7 +149,7 @@ def forget_splits() -> None:
 
 
 def _opened(
-    source: SplitFile, ref: SplitRef, entry: _Open, options: SearchOptions, *, with_rows: bool
+    source: SplitFile, ref: SplitRef, entry: _OpenSplit, options: SearchOptions, *, with_rows: bool
 ) -> Index | None:
     if ref.row_map is None or ref.index_offset is None or ref.index_length is None:
         ref = ref.placed(read_footer(source, ref).manifest)
@@ -166,7 +166,7 @@ def _opened(
 
 
 def _at_place(
-    source: SplitFile, ref: SplitRef, entry: _Open, options: SearchOptions, *, with_rows: bool
+    source: SplitFile, ref: SplitRef, entry: _OpenSplit, options: SearchOptions, *, with_rows: bool
 ) -> Index | None:
     assert ref.index_offset is not None
     assert ref.index_length is not None
@@ -188,7 +188,7 @@ def _at_place(
     if options.cache_dir is not None:
         ranges = DiskRanges(ranges, options.cache_dir, _identity(source, ref), options.cache_max_bytes)
     return Index.open(
-        _Begun(ranges, start, first[: length - start]), length, ref.root.length, name=source.name
+        _PartlyRead(ranges, start, first[: length - start]), length, ref.root.length, name=source.name
     )
 
 
@@ -212,7 +212,7 @@ class SplitRanges:
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class _PartlyRead:
     """Ranges of which one contiguous part has been read already."""
 
     inner: RangeReader

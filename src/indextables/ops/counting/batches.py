@@ -17,17 +17,17 @@ import pyarrow.compute as pc
 
 from indextables.model.arrays import integers
 from indextables.model.fields import struct_leaf
+from indextables.ops.counting.aggregation import Aggregation, Key
 from indextables.ops.counting.buckets import Ticks
 from indextables.ops.counting.partial import Layout, State, key_values
-from indextables.ops.counting.question import Aggregation, Key
 from indextables.predicate.tree import Column
 
 MOST_GROUPS = 1 << 16
 """Values further apart than this have no codes, and of more possible groups rows are not counted by numpy."""
 
 
-def partial_of(rows: pa.Table, question: Aggregation, layout: Layout) -> pa.Table:
-    """The partial table of some rows that have the question's columns."""
+def partial_of(rows: pa.Table, aggregation: Aggregation, layout: Layout) -> pa.Table:
+    """The partial table of some rows that have the aggregation's columns."""
     read: dict[Column, Any] = {}
 
     def values(column: Column) -> Any:
@@ -37,13 +37,13 @@ def partial_of(rows: pa.Table, question: Aggregation, layout: Layout) -> pa.Tabl
             read[column] = struct_leaf(array, column.path[1:])
         return read[column]
 
-    coded = [_codes(key, values(key.column)) for key in question.keys]
+    coded = [_codes(key, values(key.column)) for key in aggregation.keys]
     counted = _counted(coded, layout) if layout.states == (State("rows"),) else None
     if counted is not None:
         return counted
     columns: dict[str, Any] = {}
     texts: dict[int, Any] = {}
-    for at, (key, codes) in enumerate(zip(question.keys, coded, strict=True)):
+    for at, (key, codes) in enumerate(zip(aggregation.keys, coded, strict=True)):
         if codes is not None:
             columns[f"k{at}"], texts[at] = pa.array(codes.codes), codes.values
             continue

@@ -17,9 +17,9 @@ import pyarrow.types as is_a
 
 from indextables.duck.conditions import UnlikeError, column_text, is_comparable
 from indextables.log.snapshot import Snapshot
+from indextables.ops.counting.aggregation import Aggregation, Key
 from indextables.ops.counting.buckets import Calendar, Width
 from indextables.ops.counting.partial import Layout, State, key_values
-from indextables.ops.counting.question import Aggregation, Key
 from indextables.ops.read.pushdown import DuckQuery, run_in_duckdb
 from indextables.predicate.tree import Node
 from indextables.split.layout import SplitRef
@@ -29,29 +29,29 @@ FAR = 1 << 61
 
 
 def partial_by_duckdb(
-    snapshot: Snapshot, refs: Sequence[SplitRef], node: Node | None, question: Aggregation, layout: Layout
+    snapshot: Snapshot, refs: Sequence[SplitRef], node: Node | None, aggregation: Aggregation, layout: Layout
 ) -> tuple[pa.Table | None, Sequence[SplitRef]]:
     """The partial table of the splits that DuckDB can group, if any, and the splits that are left."""
     try:
-        selected = [*map(_key, question.keys), *map(_state, layout.states), *map(_proof, question.keys)]
-        by = ", ".join(str(at + 1) for at in range(len(question.keys)))
-        query = DuckQuery(", ".join(selected), question.columns, f"GROUP BY {by}" if by else "")
+        selected = [*map(_key, aggregation.keys), *map(_state, layout.states), *map(_proof, aggregation.keys)]
+        by = ", ".join(str(at + 1) for at in range(len(aggregation.keys)))
+        query = DuckQuery(", ".join(selected), aggregation.columns, f"GROUP BY {by}" if by else "")
         groups, left = run_in_duckdb(snapshot, refs, node, query)
-        return (None, refs) if groups is None else (_partial(groups, question, layout), left)
+        return (None, refs) if groups is None else (_partial(groups, aggregation, layout), left)
     except UnlikeError:
         return None, refs
 
 
-def _partial(groups: pa.Table, question: Aggregation, layout: Layout) -> pa.Table:
+def _partial(groups: pa.Table, aggregation: Aggregation, layout: Layout) -> pa.Table:
     columns: dict[str, Any] = {}
-    first_proof = len(question.keys) + len(layout.states)
-    for at, key in enumerate(question.keys):
+    first_proof = len(aggregation.keys) + len(layout.states)
+    for at, key in enumerate(aggregation.keys):
         without_key = pc.is_null(groups.column(at))
         if pc.sum(groups.column(first_proof + at).filter(without_key)).as_py():
             raise UnlikeError("DuckDB takes the largest times for infinite, and counts them as null")
         columns[f"k{at}"] = key_values(_bucketed(key, groups.column(at).combine_chunks()))
     for at, state in enumerate(layout.states):
-        columns[f"s{at}"] = groups.column(len(question.keys) + at).cast(state.type)
+        columns[f"s{at}"] = groups.column(len(aggregation.keys) + at).cast(state.type)
     return layout.grouped(pa.table(columns), again=True)
 
 

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from indextables.model.arrays import whole
 from indextables.model.truncation import MARKER
+from indextables.ops.counting.aggregation import Aggregation, Key
 from indextables.ops.counting.partial import Layout, State, key_values
-from indextables.ops.counting.question import Aggregation, Key
 from indextables.predicate.prune.many_files import are_crossed
 from indextables.predicate.tree import Column
 
@@ -38,20 +38,20 @@ class LogCounts:
         self._partition_columns = partition_columns
         self._rows = whole(files.column("num_records"))
 
-    def constant_keys(self, question: Aggregation) -> tuple[list[Any], Any]:
+    def constant_keys(self, aggregation: Aggregation) -> tuple[list[Any], Any]:
         """The keys by file, and the files in which all rows have the same keys."""
-        by_file = [self._key(key) for key in question.keys]
+        by_file = [self._key(key) for key in aggregation.keys]
         is_constant: Any = pc.is_valid(self._rows)
         for one in by_file:
             is_constant = pc.and_(is_constant, pc.fill_null(one.is_known, False))
         return [key_values(one.values) for one in by_file], is_constant
 
-    def partial(self, question: Aggregation, layout: Layout, all_match: Any) -> tuple[pa.Table, Any]:
+    def partial(self, aggregation: Aggregation, layout: Layout, all_match: Any) -> tuple[pa.Table, Any]:
         """The partial rows of the files that the log can aggregate, and which files those are.
 
         `all_match` tells for each file whether all its rows match.
         """
-        keys, answered = self.constant_keys(question)
+        keys, answered = self.constant_keys(aggregation)
         states = [self._state(state) for state in layout.states]
         answered = pc.and_(answered, all_match)
         for one in states:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import TableError
-from indextables.ops.counting.question import Aggregate, Aggregation, Key
+from indextables.ops.counting.aggregation import Aggregate, Aggregation, Key
 from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.tree import Column
 
@@ -67,14 +67,14 @@ class Layout:
     """For every aggregate, the indexes of its states."""
 
     @classmethod
-    def of(cls, question: Aggregation) -> Layout:
-        """The layout of a question without its distinct counts."""
+    def of(cls, aggregation: Aggregation) -> Layout:
+        """The layout of an aggregation without its distinct counts."""
         states = {State("rows"): 0}
         where = []
-        for item in question.aggregates:
+        for item in aggregation.aggregates:
             needed = () if item.distinct else _states(item)
             where.append(tuple(states.setdefault(state, len(states)) for state in needed))
-        return cls(tuple(key.type for key in question.keys), tuple(states), tuple(where))
+        return cls(tuple(key.type for key in aggregation.keys), tuple(states), tuple(where))
 
     @property
     def schema(self) -> pa.Schema:
@@ -105,12 +105,12 @@ class Layout:
         return pa.Table.from_arrays(cast, schema=self.schema)
 
 
-def distinct_questions(question: Aggregation) -> list[tuple[int, Aggregation]]:
-    """For every distinct count its index, and a question whose groups are the distinct values."""
+def distinct_aggregations(aggregation: Aggregation) -> list[tuple[int, Aggregation]]:
+    """For every distinct count its index, and an aggregation whose groups are the distinct values."""
     rows = (Aggregate("", "count"),)
     return [
-        (at, Aggregation((*question.keys, Key("", item.column)), rows))
-        for at, item in enumerate(question.aggregates)
+        (at, Aggregation((*aggregation.keys, Key("", item.column)), rows))
+        for at, item in enumerate(aggregation.aggregates)
         if item.distinct and item.column is not None
     ]
 
@@ -161,10 +161,10 @@ class Merging:
 
 
 def finished(
-    total: pa.Table, question: Aggregation, layout: Layout, distinct: dict[int, pa.Table]
+    total: pa.Table, aggregation: Aggregation, layout: Layout, distinct: dict[int, pa.Table]
 ) -> pa.Table:
     """The result: keys and aggregates by name, sorted by the keys with nulls first."""
-    keys = [f"k{at}" for at in range(len(question.keys))]
+    keys = [f"k{at}" for at in range(len(aggregation.keys))]
     for at, values in distinct.items():
         total = _with_distinct(total, values, keys, at)
     if not keys and not total.num_rows:
@@ -172,8 +172,8 @@ def finished(
     if keys:
         total = total.take(spark_order(total, [(name, False) for name in keys]))
     arrays = [total.column(name) for name in keys]
-    fields = [pa.field(key.name, key.type) for key in question.keys]
-    for at, item in enumerate(question.aggregates):
+    fields = [pa.field(key.name, key.type) for key in aggregation.keys]
+    for at, item in enumerate(aggregation.aggregates):
         column = total.column(f"d{at}") if item.distinct else _value(item, total, layout, at)
         if item.function == "count":
             column = pc.fill_null(column, 0)

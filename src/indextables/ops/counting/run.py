@@ -20,6 +20,14 @@ from indextables.errors import OptionError
 from indextables.index.query.tree import Query
 from indextables.index.settings import STRING
 from indextables.log.snapshot import Snapshot
+from indextables.ops.counting.aggregation import (
+    Aggregate,
+    AggregateTexts,
+    Aggregation,
+    aggregation_of,
+    column_of,
+    key_of,
+)
 from indextables.ops.counting.batches import partial_of
 from indextables.ops.counting.buckets import bucket_of
 from indextables.ops.counting.from_log import LogCounts
@@ -27,10 +35,9 @@ from indextables.ops.counting.partial import (
     Layout,
     Merging,
     State,
-    distinct_questions,
+    distinct_aggregations,
     finished,
 )
-from indextables.ops.counting.question import Aggregate, Aggregation, Wanted, column_of, key_of, question_of
 from indextables.ops.read.arguments import row_filter
 from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
@@ -50,19 +57,19 @@ from indextables.split.search.value_counts import value_counts
 
 ROWS = (State("rows"),)
 Parts = list[pa.Table]
-"""The partial tables of some rows, one per part of a question."""
+"""The partial tables of some rows, one per part of an aggregation."""
 
 
 def aggregate(
     snapshot: Snapshot,
     group_by: str | Sequence[str] | None,
-    aggregates: Wanted,
+    aggregates: AggregateTexts,
     *,
     query: str | None = None,
     where: Any = None,
 ) -> tuple[pa.Table, Record]:
     """One row per group, in the order of the keys; without keys one row in all."""
-    return answer(snapshot, question_of(snapshot.schema, group_by, aggregates), query, where)
+    return answer(snapshot, aggregation_of(snapshot.schema, group_by, aggregates), query, where)
 
 
 def facets(
@@ -71,8 +78,10 @@ def facets(
     """The most frequent values of a column with their numbers of rows; equal ones in the order of values."""
     if top is not None and top < 1:
         raise OptionError(f"top is {top}; give a number of values, or None for all of them")
-    question = Aggregation((key_of(snapshot.schema, column, shown="value"),), (Aggregate("count", "count"),))
-    counts, record = answer(snapshot, question, query, where)
+    aggregation = Aggregation(
+        (key_of(snapshot.schema, column, shown="value"),), (Aggregate("count", "count"),)
+    )
+    counts, record = answer(snapshot, aggregation, query, where)
     # The values are in order and the sort is stable.
     best = np.argsort(-counts.column("count").to_numpy(), kind="stable")[:top]
     return counts.take(pa.array(best)), record
@@ -96,16 +105,16 @@ def histogram(
 
 
 def answer(
-    snapshot: Snapshot, question: Aggregation, query: str | Query | None, where: Any
+    snapshot: Snapshot, aggregation: Aggregation, query: str | Query | None, where: Any
 ) -> tuple[pa.Table, Record]:
-    """Answer a question whose keys and aggregates are resolved already."""
+    """Answer an aggregation whose keys and aggregates are resolved already."""
     require_parquet(snapshot)
     node = row_filter(snapshot, where)
     parsed = None if query is None else query_of(snapshot, query)
     record = Record(snapshot)
     record.noted(() if parsed is None else parsed.notes)
-    distinct = distinct_questions(question)
-    parts = [(one, Layout.of(one)) for one in (question, *(other for _, other in distinct))]
+    distinct = distinct_aggregations(aggregation)
+    parts = [(one, Layout.of(one)) for one in (aggregation, *(other for _, other in distinct))]
     counter = _Counter(snapshot, node, parsed, record, parts)
     totals = _merged(counter.partials(), parts)
     if parsed is not None and not totals[0].num_rows:
@@ -115,7 +124,7 @@ def answer(
 
 
 def _merged(partials: Iterable[Parts], parts: Sequence[tuple[Aggregation, Layout]]) -> Parts:
-    """Merge partial tables, one result per part of the question."""
+    """Merge partial tables, one result per part of the aggregation."""
     merging = [Merging(layout) for _, layout in parts]
     for tables in partials:
         for one, table in zip(merging, tables, strict=True):
@@ -124,7 +133,7 @@ def _merged(partials: Iterable[Parts], parts: Sequence[tuple[Aggregation, Layout
 
 
 class _Counter:
-    """One question on one version."""
+    """One aggregation of one version."""
 
     def __init__(
         self,
@@ -141,7 +150,7 @@ class _Counter:
         self.parts = parts
         self.searched: Sequence[SplitRef] = ()
         """The splits in which the query was to be searched, before word filters."""
-        self.columns = tuple(dict.fromkeys(name for question, _ in parts for name in question.columns))
+        self.columns = tuple(dict.fromkeys(name for aggregation, _ in parts for name in aggregation.columns))
 
     def partials(self) -> Iterator[Parts]:
         """The partial tables of all files."""
@@ -165,14 +174,16 @@ class _Counter:
         yield from in_order(pieces, default_parallelism())
 
     def _by_log(self, counts: LogCounts, all_match: Any) -> tuple[Any, Parts]:
-        """The files that the log alone answers for every part of the question, and their partial tables."""
+        """The files that the log alone answers for every part, and their partial tables."""
         answered = all_match
-        for question, layout in self.parts:
-            answered = pc.and_(answered, counts.partial(question, layout, all_match)[1])
+        for aggregation, layout in self.parts:
+            answered = pc.and_(answered, counts.partial(aggregation, layout, all_match)[1])
         if not answered.true_count:
             return answered, []
         self.record.counted(from_log=answered.true_count)
-        return answered, [counts.partial(question, layout, answered)[0] for question, layout in self.parts]
+        return answered, [
+            counts.partial(aggregation, layout, answered)[0] for aggregation, layout in self.parts
+        ]
 
     def _reading(self, files: pa.Table, all_match: Any) -> list[Callable[[], Iterator[Parts]]]:
         refs = splits_at(self.snapshot, files.column("path").to_pylist())
@@ -199,10 +210,10 @@ class _Counter:
 
     def _dictionary_column(self) -> str | None:
         """The column whose index dictionary gives the result: a whole-value field that is the only key."""
-        question, layout = self.parts[0]
-        if len(self.parts) > 1 or len(question.keys) != 1 or layout.states != ROWS:
+        aggregation, layout = self.parts[0]
+        if len(self.parts) > 1 or len(aggregation.keys) != 1 or layout.states != ROWS:
             return None
-        key = question.keys[0]
+        key = aggregation.keys[0]
         item = settings_of(self.snapshot).get(key.column.name)
         plain = key.bucket is None and len(key.column.path) == 1 and pa.types.is_string(key.type)
         return key.column.name if plain and item is not None and item.kind == STRING else None
@@ -233,8 +244,8 @@ class _Counter:
         refs = splits_at(self.snapshot, files.column("path").to_pylist())
         self.searched = refs
         left = {ref.path for ref in with_words(self.snapshot, self.query, refs, self.record)}
-        question, layout = self.parts[0]
-        keys, is_constant = counts.constant_keys(question)
+        aggregation, layout = self.parts[0]
+        keys, is_constant = counts.constant_keys(aggregation)
         only_rows = len(self.parts) == 1 and layout.states == ROWS
         one_group = pc.and_(is_constant, all_match).to_pylist() if only_rows else [False] * len(refs)
         return [

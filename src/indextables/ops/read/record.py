@@ -54,7 +54,7 @@ class Record:
             self._files, self._replay = files, replay
         scans.record(self._uri, self._version, files, replay)
 
-    def passed_over(self, files: int) -> None:
+    def not_needed(self, files: int) -> None:
         """Note files that turned out not to be needed, by their statistics."""
         with self._lock:
             kept, skipped = self._files.kept - files, self._files.skipped_by_statistics + files

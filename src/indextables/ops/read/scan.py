@@ -56,7 +56,7 @@ def scan(
         keys = sort_keys(snapshot, sort)
         refs = splits_for(snapshot, node, record) if limit != 0 else []
         rows, splits_read = sorted_scan(snapshot, refs, node, names, keys=keys, limit=limit)
-        record.passed_over(len(refs) - splits_read)
+        record.not_needed(len(refs) - splits_read)
         record.read(rows.num_rows, files=splits_read)
         return rows.to_reader(), record
 

@@ -88,7 +88,7 @@ def _reader(snapshot: Snapshot, selection: Selection, record: Record) -> pa.Reco
         from indextables.ops.read.sorting import sorted_rows
 
         rows, searched = sorted_rows(snapshot, refs, selection, record.searched)
-        record.passed_over(len(refs) - searched)
+        record.not_needed(len(refs) - searched)
         record.read(rows.num_rows, files=searched)
         if not rows.num_rows:
             when_empty()

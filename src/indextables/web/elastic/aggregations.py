@@ -16,8 +16,8 @@ from indextables.errors import QueryError
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import quoted_name
 from indextables.ops.counting import run
+from indextables.ops.counting.aggregation import Aggregate, Aggregation, Key, aggregate_of, column_of, key_of
 from indextables.ops.counting.buckets import Calendar, bucket_of
-from indextables.ops.counting.question import Aggregate, Aggregation, Key, aggregate_of, column_of, key_of
 from indextables.web.elastic.shapes import (
     flag_at,
     list_at,

@@ -1,4 +1,4 @@
-"""What is counted: the keys of the groups and the aggregates, read and checked against the schema."""
+"""An aggregation: the keys of its groups and its aggregates, read and checked against the schema."""
 
 from __future__ import annotations
 
@@ -58,11 +58,13 @@ class Aggregation:
         return tuple(dict.fromkeys(column.path[0] for column in read))
 
 
-Wanted = Mapping[str, str] | Sequence[str] | str
-"""Aggregates as they are given: texts, or texts by the names of their columns in the result."""
+AggregateTexts = Mapping[str, str] | Sequence[str] | str
+"""Aggregates as texts, such as `sum(bytes)`, or by the names of their columns in the result."""
 
 
-def question_of(schema: pa.Schema, group_by: str | Sequence[str] | None, aggregates: Wanted) -> Aggregation:
+def aggregation_of(
+    schema: pa.Schema, group_by: str | Sequence[str] | None, aggregates: AggregateTexts
+) -> Aggregation:
     """Read column names and texts such as `sum(bytes)`; errors say what is wrong before a row is read."""
     names = [group_by] if isinstance(group_by, str) else list(group_by or ())
     if isinstance(aggregates, str):
