@@ -383,8 +383,8 @@ def branches_text() -> str:
     return "\n".join(
         [
             "How much of the log histories alone reach, without a unit test. What they do not reach is mostly refusing damaged",
-            "and foreign files, which [damaged files](#damaged-files) and unit tests are about, logs too long for a history,",
-            "and creating tables; the result file names every line.",
+            "and foreign files, which [damaged files](#damaged-files) and unit tests are about, and logs too long for a history;",
+            "the result file names every line.",
             "",
             (
                 f"`cd tests && python -m simulation.branches --histories {kept['asked']}`, over commit {kept['commit']}; "

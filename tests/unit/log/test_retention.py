@@ -22,8 +22,13 @@ KEEP = RetentionOptions()
 NOTHING = RetentionOptions(log_ms=0, checkpoint_ms=0)
 
 
-def plan(ages, checkpoints, *, current=None, retention=KEEP, parts=None, checkpoint_age=DAY_MS):
-    """What goes, given the age in ms of each version file and the versions with a checkpoint."""
+def plan(ages, checkpoints, **more):
+    """Which versions and checkpoints go, given the age in ms of each and the versions with a checkpoint."""
+    planned = planned_for(ages, checkpoints, **more)
+    return [file.version for file in planned.versions], [file.name for file in planned.checkpoints]
+
+
+def planned_for(ages, checkpoints, *, current=None, retention=KEEP, parts=None, checkpoint_age=DAY_MS):
     names = {NATIVE.commit_name(version): age for version, age in ages.items()}
     names |= {NATIVE.checkpoint_name(version): checkpoint_age for version in checkpoints}
     for name in parts or ():
@@ -33,11 +38,10 @@ def plan(ages, checkpoints, *, current=None, retention=KEEP, parts=None, checkpo
     referred = {NATIVE.checkpoint_name(version): () for version in checkpoints} | (
         {NATIVE.checkpoint_name(max(checkpoints)): tuple(n for n in parts if "kept" in n)} if parts else {}
     )
-    found = plan_cleanup(
+    return plan_cleanup(
         listing, NATIVE.checkpoints(listing.files), referred,
         current=max(ages) if current is None else current, now_ms=NOW, retention=retention,
     )  # fmt: skip
-    return [file.version for file in found.versions], [file.name for file in found.checkpoints]
 
 
 OLD = 31 * DAY_MS
@@ -65,6 +69,13 @@ def test_a_version_at_or_above_the_checkpoint_stays():
 def test_the_current_version_stays():
     """D1."""
     assert plan(dict.fromkeys(range(11), OLD), [10], current=3)[0] == []
+    assert plan(dict.fromkeys(range(11), OLD), [4, 10], current=3)[0] == []
+
+
+@pytest.mark.parametrize(("hours", "cover"), [(11, None), (12, None), (13, 1)])
+def test_a_version_half_a_day_beyond_the_retention_asks_for_a_checkpoint_at_the_cut(hours, cover):
+    ages = {0: 30 * DAY_MS + hours * HOUR_MS} | dict.fromkeys(range(1, 6), DAY_MS)
+    assert planned_for(ages, [5]).cover == cover
 
 
 def test_deletion_stops_at_the_first_version_that_must_stay():

@@ -54,6 +54,13 @@ def test_a_partition_column_outside_the_schema_creates_nothing(builder):
     assert builder.create().log().latest_version() == 0
 
 
+def test_creating_returns_version_0_and_creating_again_the_newest_version():
+    builder = LogBuilder()
+    assert builder.log().initialize(SCHEMA, ["day"]) == 0
+    builder.append("a")
+    assert builder.log().initialize(SCHEMA, ["day"]) == 1
+
+
 def test_creating_again_is_nothing_when_it_agrees_and_an_error_when_not(builder):
     """A3: version 0 is never rewritten."""
     builder.create(partition_by=["day"])

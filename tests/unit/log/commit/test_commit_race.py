@@ -90,6 +90,20 @@ def test_attempts_count_only_while_the_log_is_stuck(builder):
     assert log.last_commit.attempts == 26
 
 
+def test_after_a_busy_moment_attempts_are_counted_anew(builder):
+    """E3: two versions of others at the first attempt, and one at each of the ten that are left."""
+    moments = []
+
+    def foreign():
+        for _ in range(1 if moments else 2):
+            builder.append(1)
+        moments.append(1)
+
+    with pytest.raises(AttemptsExhaustedError) as error:
+        overtaken(builder, foreign, times=1000).add_files([add("ours")])
+    assert error.value.attempts == 11
+
+
 def test_a_lost_reply_is_settled_by_reading_back(builder):
     """E5: our content landed, so it is a success and is there once."""
     for moment in range(1, 12):

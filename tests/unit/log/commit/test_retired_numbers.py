@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -14,6 +15,7 @@ from indextables.model.actions import TxnAction
 from indextables.ops.maintain.purge import PurgeRequest, run_purge
 from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.storage.envelope import unpack
+from indextables.storage.stores.local import LocalStore
 from support.builder import LOG_DIR, SCHEMA, LogBuilder, add, checkpoint_path, commit_path, paths_of
 
 SHORT = {"logRetention.duration": 0, "checkpointRetention.duration": 0, "checkpoint.enabled": "false"}
@@ -87,6 +89,23 @@ def test_a_writer_that_paused_while_history_was_erased_loses_nothing(builder, re
     assert paths_of(builder.log()) == ["a", "b", "c", "d", "ours"]
     assert builder.log().versions()[-1] == 5
     assert log.last_commit.conflicts == 1
+
+
+def test_on_a_local_disk_a_writer_that_paused_notices_that_its_number_was_freed(tmp_path):
+    """There it does not list the log again, but looks whether the version before its own is still there."""
+    builder = LogBuilder(LocalStore(tmp_path), SHORT).create().append("a")
+
+    def meanwhile():
+        builder.append("b").append("c").append("d")
+        for file in (tmp_path / LOG_DIR).glob("*.json"):
+            three_hours_ago_s = file.stat().st_mtime - 3 * 3600
+            os.utime(file, (three_hours_ago_s, three_hours_ago_s))
+        truncate(builder)
+        assert not (tmp_path / commit_path(2)).exists()
+
+    log = paused(builder, meanwhile)
+    assert log.add_files([add("ours")]) == 5
+    assert paths_of(builder.log()) == ["a", "b", "c", "d", "ours"]
 
 
 def test_a_commit_whose_file_was_deleted_before_its_writer_looked_back_counts(builder):
