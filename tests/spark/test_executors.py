@@ -52,7 +52,7 @@ def test_executors_with_another_version_are_reported_with_both(spark, python, tm
     other = tmp_path / "other" / "indextables"
     other.mkdir(parents=True)
     (other / "__init__.py").write_text("__version__ = '0.0.1'\n")
-    for name in ("ops/write/rows", "split/search", "storage/stores/remote"):
+    for name in ("ops/write/rows", "split/search/run", "storage/stores/remote"):
         (other / name).parent.mkdir(parents=True, exist_ok=True)
         (other / f"{name}.py").touch()
     python(str(other.parent), *site_packages())
