@@ -85,30 +85,30 @@ class _Matcher:
     def boolean(self, node: Boolean) -> pa.BooleanArray:
         if not (node.must or node.should or node.must_not):
             return self.constant(False)
-        found = self.constant(True)
+        matches = self.constant(True)
         for part in node.must:
-            found = pc.and_(found, self.node(part))
+            matches = pc.and_(matches, self.node(part))
         if node.should and not node.must:
             either = self.constant(False)
             for part in node.should:
                 either = pc.or_(either, self.node(part))
-            found = pc.and_(found, either)
+            matches = pc.and_(matches, either)
         for part in node.must_not:
-            found = pc.and_(found, pc.invert(self.node(part)))
-        return found
+            matches = pc.and_(matches, pc.invert(self.node(part)))
+        return matches
 
     def column(self, name: str) -> pa.Array:
-        found = self.rows.column(name)
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        array = self.rows.column(name)
+        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
     def words(self, item: IndexField) -> list[Texts]:
-        found = self._words.get(item.column)
-        if found is None:
+        words = self._words.get(item.column)
+        if words is None:
             tokenize = words_of(item.tokenizer)
-            found = self._words[item.column] = [
+            words = self._words[item.column] = [
                 [tokenize(text) for text in texts] for texts in texts_of(self.column(item.column))
             ]
-        return found
+        return words
 
     def exists(self, node: Exists) -> pa.BooleanArray:
         if not node.path:
@@ -120,18 +120,18 @@ class _Matcher:
         )
 
     def leaves(self, column: str) -> list[Leaves]:
-        found = self._leaves.get(column)
-        if found is None:
+        leaves = self._leaves.get(column)
+        if leaves is None:
             item = self.query.spec.get(column)
             assert item is not None
             tokenize = words_of(item.tokenizer)
-            found = self._leaves[column] = [
+            leaves = self._leaves[column] = [
                 []
                 if value is None
                 else [(path, leaf, leaf_words(leaf, tokenize)) for path, leaf in json_leaves(value)]
                 for value in self.column(column).to_pylist()
             ]
-        return found
+        return leaves
 
     def matching(self, node: Matching, item: IndexField) -> pa.BooleanArray:
         """Rows that have a fitting word; every distinct word is tested once."""
