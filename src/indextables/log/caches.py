@@ -69,11 +69,11 @@ def remembered(cache: TtlCache[Any, Any] | None, key: object, make: Callable[[],
     """The cached value of a key; it is made and stored when it is missing."""
     if cache is None:
         return make()
-    found: T | None = cache.get(key)
-    if found is None:
-        found = make()
-        cache.put(key, found)
-    return found
+    value: T | None = cache.get(key)
+    if value is None:
+        value = make()
+        cache.put(key, value)
+    return value
 
 
 @dataclass(slots=True)

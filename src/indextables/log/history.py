@@ -63,11 +63,11 @@ class Timeline:
 
     def _bound(self, info: CommitInfo | None, at: int) -> CommitInfo | None:
         """The commitInfo, after checking that it names the same table as the others."""
-        found = None if info is None else info.table_id
-        if found is not None:
-            self._table_id = self._table_id or found
-            if found != self._table_id:
-                raise foreign(self.files[at].version, found, self._table_id, self.source.store.uri)
+        table_id = None if info is None else info.table_id
+        if table_id is not None:
+            self._table_id = self._table_id or table_id
+            if table_id != self._table_id:
+                raise foreign(self.files[at].version, table_id, self._table_id, self.source.store.uri)
         return info
 
     def time_ms(self, at: int) -> int:
@@ -146,13 +146,13 @@ def _find(source: LogSource, listing: Listing, commit_id: str) -> int | None:
     A file below the floor proves nothing by itself, since a put that came too late looks like a commit there.
     The commit that a version says it follows is always correct.
     """
-    kept = listing.commits
+    commits = listing.commits
     retired = {file.version: file for file in listing.retired if file.kind == "commit"}
-    for version, file in sorted({**retired, **kept}.items(), reverse=True):
+    for version, file in sorted({**retired, **commits}.items(), reverse=True):
         info = read_info(source, file)
         if info is None:
             continue
-        if info.commit_id == commit_id and version in kept:
+        if info.commit_id == commit_id and version in commits:
             return version
         if info.previous_commit_id == commit_id:
             return version - 1
@@ -165,8 +165,8 @@ def _find(source: LogSource, listing: Listing, commit_id: str) -> int | None:
 def version_as_of(timeline: Timeline, moment: Moment, zone: Callable[[], str], uri: str) -> int:
     """The newest version at or before a time; if all are later, the error names the available range."""
     moment_ms = moment_of(moment, zone)
-    found = timeline.at(moment_ms)
-    if found is None:
+    version = timeline.at(moment_ms)
+    if version is None:
         first, last = timeline.time_ms(0), timeline.time_ms(len(timeline.files) - 1)
         raise VersionNotFoundError(
             f"{uri} has no version at or before {instant(moment_ms)}; its versions "
@@ -174,7 +174,7 @@ def version_as_of(timeline: Timeline, moment: Moment, zone: Callable[[], str], u
             f"{instant(last)}.",
             uri=uri, as_of_ms=moment_ms,
         )  # fmt: skip
-    return timeline.files[found].version
+    return timeline.files[version].version
 
 
 def moment_of(moment: Moment, zone: Callable[[], str]) -> int:

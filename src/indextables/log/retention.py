@@ -144,8 +144,8 @@ def plan_cleanup(
     )
     below = [file for file in plan.checkpoints if is_past(file, retention.checkpoint_ms, now_ms)]
     first = commits.get(start)
-    late = first is not None and start < cut and now_ms - first.modified_ms > retention.log_ms + SLACK_MS
-    return replace(plan, checkpoints=(*below, *old), cover=cut if late else None)
+    overdue = first is not None and start < cut and now_ms - first.modified_ms > retention.log_ms + SLACK_MS
+    return replace(plan, checkpoints=(*below, *old), cover=cut if overdue else None)
 
 
 def find_cleanup(source: LogSource, current: int, retention: RetentionOptions) -> CleanupPlan:
@@ -205,8 +205,8 @@ def run_cleanup(
             _erase(source, file)
     if not plan.empty:
         logger.info("%s: deleted %d expired log files", source.store.uri, versions + checkpoints)
-    kept = min(checkpoints, sum(file.kind == "checkpoint" for file in plan.checkpoints))
-    return CleanupResult(versions, kept, lost + stuck)
+    checkpoints_left = min(checkpoints, sum(file.kind == "checkpoint" for file in plan.checkpoints))
+    return CleanupResult(versions, checkpoints_left, lost + stuck)
 
 
 def _delete(

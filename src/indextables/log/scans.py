@@ -97,8 +97,8 @@ def record(table: str, version: int, files: PruneMetrics, replay: ReplayMetrics)
 def last_scans(table: str | None = None, limit: int = 10) -> list[Scan]:
     """The newest scans first, of one table or of all."""
     with _lock:
-        found = [scan for scan in reversed(_scans) if table is None or scan.table == table]
-    return found[:limit]
+        newest_first = [scan for scan in reversed(_scans) if table is None or scan.table == table]
+    return newest_first[:limit]
 
 
 @dataclass(slots=True)

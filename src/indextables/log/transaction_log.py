@@ -109,12 +109,12 @@ class TransactionLog(LogHandle):
 
     def remove_files(self, paths: Iterable[str], *, user_metadata: str | None = None) -> int:
         """Remove live files in one commit; a path that is not live is an error."""
-        wanted = frozenset(paths)
+        sources = frozenset(paths)
 
         def build(base: Snapshot) -> Sequence[Action]:
-            return changes.removals(base, base.adds(wanted))
+            return changes.removals(base, base.adds(sources))
 
-        plan = CommitPlan("REMOVE", Rule.DELETE, build, sources=wanted, user_metadata=user_metadata)
+        plan = CommitPlan("REMOVE", Rule.DELETE, build, sources=sources, user_metadata=user_metadata)
         return self.commit(plan).version
 
     def update_properties(self, properties: Mapping[str, str | None]) -> int:
@@ -143,10 +143,10 @@ class TransactionLog(LogHandle):
         pool.shutdown(wait=False)
 
         def newest() -> Snapshot:
-            found = looking.result()
+            newest_version = looking.result()
             if max(abs(clock.now_ms() - began_ms) / 1000, clock.monotonic_s() - began_s) > limit_s:
                 return self._newest(0)
-            return found if self._caches is None else self._newest(None)
+            return newest_version if self._caches is None else self._newest(None)
 
         return newest
 
@@ -186,9 +186,9 @@ class TransactionLog(LogHandle):
         if not more:
             return self
         other = type(self)(self.store, Options.of({**self.options.explicit, **more}), self.runtime)
-        known = self._current
-        if known is not None:
-            other._adopt(Snapshot(other.source, known.state))  # noqa: SLF001 - the same class
+        current = self._current
+        if current is not None:
+            other._adopt(Snapshot(other.source, current.state))  # noqa: SLF001 - the same class
         return other
 
     def follow(self, other: Self) -> None:
@@ -254,10 +254,10 @@ class TransactionLog(LogHandle):
             raise OptionError(f"cooldown_hours={hours} is not a number of hours", value=str(hours))
 
         def build(base: Snapshot) -> Sequence[Action]:
-            known, now_ms = base.skips.get(path), self.runtime.clock.now_ms()
+            earlier, now_ms = base.skips.get(path), self.runtime.clock.now_ms()
             return (
                 next_skip(
-                    known, path, reason, operation, now_ms=now_ms, cooldown_hours=hours,
+                    earlier, path, reason, operation, now_ms=now_ms, cooldown_hours=hours,
                     partition_values=partition_values, size=size,
                 ),
             )  # fmt: skip
@@ -283,8 +283,8 @@ class TransactionLog(LogHandle):
     def _write_checkpoint(self, snapshot: Snapshot) -> int:
         from indextables.log.checkpoint.writer import prefers_parquet
 
-        known = snapshot.protocol.reader_features or ()
-        if PARQUET_CHECKPOINT not in known and prefers_parquet(snapshot, snapshot.settings):
+        features = snapshot.protocol.reader_features or ()
+        if PARQUET_CHECKPOINT not in features and prefers_parquet(snapshot, snapshot.settings):
             snapshot = self._allow_parquet() or snapshot
         write_native_checkpoint(snapshot)
         self._adopt(snapshot.with_checkpoint(snapshot.version))

@@ -105,8 +105,8 @@ def run_commit(
 def _already_done(plan: CommitPlan, base: Snapshot) -> bool:
     if plan.txn is None:
         return False
-    known = base.txns.get(plan.txn.app_id)
-    return known is not None and known.version >= plan.txn.version
+    last = base.txns.get(plan.txn.app_id)
+    return last is not None and last.version >= plan.txn.version
 
 
 def _finish(

@@ -33,16 +33,16 @@ def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = T
 
 def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action]:
     """The metadata with some properties set or, where given as None, removed; empty when nothing changes."""
-    given = {key: text(value) for key, value in changes.items() if value is not None}
-    refuse_secrets(given)
-    check_properties(given)
-    if any("stats.truncation." in key.lower() for key in given):
+    set_values = {key: text(value) for key, value in changes.items() if value is not None}
+    refuse_secrets(set_values)
+    check_properties(set_values)
+    if any("stats.truncation." in key.lower() for key in set_values):
         from indextables.model.stats import check_column_options
 
-        check_column_options(given, base.schema)
-    known: Mapping[str, str | None] = base.metadata.configuration
-    result = {key: text(value) for key, value in {**known, **changes}.items() if value is not None}
-    if result == dict(known):
+        check_column_options(set_values, base.schema)
+    current: Mapping[str, str | None] = base.metadata.configuration
+    result = {key: text(value) for key, value in {**current, **changes}.items() if value is not None}
+    if result == dict(current):
         return []
     changed: MetadataAction = replace(base.metadata, configuration=result)
     return [changed]
@@ -62,16 +62,16 @@ def upgrade(base: Snapshot, reader: int, writer: int, features: Collection[str])
             uri=base.store.uri,
         )
     if reader > READER_VERSION or writer > WRITER_VERSION or not FEATURES.issuperset(features):
-        wanted = " ".join([f"{reader}/{writer}", *sorted(features)])
+        described = " ".join([f"{reader}/{writer}", *sorted(features)])
         raise ProtocolError(
-            f"{base.store.uri}: the protocol {wanted} is more than this version of IndexTables reads and "
+            f"{base.store.uri}: the protocol {described} is more than this version of IndexTables reads and "
             f"writes ({READER_VERSION}/{WRITER_VERSION}, "
             f"{', '.join(sorted(FEATURES))}); it would lock itself out. Upgrade IndexTables first.",
             uri=base.store.uri,
         )
     named = tuple(sorted(features)) or None
-    asked = ProtocolAction(
+    requested = ProtocolAction(
         min_reader_version=reader, min_writer_version=writer, reader_features=named, writer_features=named
     )
-    result = merged(base.protocol, asked)
+    result = merged(base.protocol, requested)
     return [] if result == base.protocol else [result]

@@ -129,11 +129,11 @@ def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
 
 def foreign_commits(base: Snapshot, since: int) -> Iterable[tuple[int, tuple[Action, ...]]]:
     """The commits after a version up to the newest, in order; ConflictError where they cannot be read."""
-    known = {file.version: file for file in base.segment.commits}
+    files = {file.version: file for file in base.segment.commits}
     before: str | None = None
     for version in range(since + 1, base.version + 1):
         try:
-            actions = base.source.read_commit(known.get(version) or base.source.commit_file(version))
+            actions = base.source.read_commit(files.get(version) or base.source.commit_file(version))
         except NotFoundError as gone:
             raise _untold(base, version, since, "is gone from the log") from gone
         info = next((action for action in reversed(actions) if isinstance(action, CommitInfo)), CommitInfo())
@@ -211,8 +211,8 @@ def fits(old: pa.Schema, new: pa.Schema) -> bool:
         kind = new.field(at).type
         if kind != column.type and (column.type, kind) not in wider:
             return False
-    known = set(old.names)
-    return all(column.nullable for column in new if column.name not in known)
+    old_names = set(old.names)
+    return all(column.nullable for column in new if column.name not in old_names)
 
 
 def _is_append(actions: Iterable[Action]) -> bool:

@@ -43,24 +43,24 @@ def create_table(
     `table_id` is given when splits were built before the table they will belong to.
     """
     refuse_secrets(configuration)
-    wanted = normalise_schema(schema)
-    partitions = check_partition_columns(wanted, partition_columns)
+    normalised = normalise_schema(schema)
+    partitions = check_partition_columns(normalised, partition_columns)
     try:
-        return _agreed(look(), wanted, partitions)
+        return _agreed(look(), normalised, partitions)
     except NotATableError:
         refuse_foreign(source.store)
     metadata = MetadataAction(
         id=table_id or str(uuid.uuid4()),
         description=description,
         format=FORMAT if source.options.compression.enabled else _sealed_format(),
-        schema_string=schema_to_json(wanted),
+        schema_string=schema_to_json(normalised),
         partition_columns=partitions,
         configuration=dict(configuration),
         created_time=source.runtime.clock.now_ms(),
     )
     if _put_first(source, (first_protocol(source.options), metadata), metadata.id):
         return 0
-    return _agreed(look(), wanted, partitions)
+    return _agreed(look(), normalised, partitions)
 
 
 def _sealed_format() -> Mapping[str, Any]:
@@ -94,8 +94,8 @@ def _put_first(source: LogSource, actions: Sequence[Action], table_id: str) -> b
 
 def _holds(source: LogSource, name: str, table_id: str) -> bool:
     """Whether version 0 is that of this table."""
-    found = NATIVE.decode_commit(source.store.get(source.path(name)), name=name, version=0)
-    return any(isinstance(action, MetadataAction) and action.id == table_id for action in found)
+    actions = NATIVE.decode_commit(source.store.get(source.path(name)), name=name, version=0)
+    return any(isinstance(action, MetadataAction) and action.id == table_id for action in actions)
 
 
 def _never_retired(source: LogSource) -> bool:
@@ -106,11 +106,11 @@ def _never_retired(source: LogSource) -> bool:
 
 
 def _not_created(source: LogSource, failed: StorageError, *, certain: bool) -> CommitError:
-    known = certain and bool(failed.fields.get("final"))
-    outcome = "" if known else " It may have been made all the same: creating it again does no harm."
+    is_final = certain and bool(failed.fields.get("final"))
+    outcome = "" if is_final else " It may have been made all the same: creating it again does no harm."
     return CommitError(
         f"{source.store.uri}: the table could not be created: {failed}{outcome}",
-        version=0, outcome="absent" if known else "unknown", uri=source.store.uri,
+        version=0, outcome="absent" if is_final else "unknown", uri=source.store.uri,
     )  # fmt: skip
 
 

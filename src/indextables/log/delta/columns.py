@@ -110,8 +110,10 @@ def columns_of(protocol: ProtocolAction, metadata: MetadataAction) -> DeltaColum
         mode = "none"
     if mode not in {"none", "name", "id"}:
         raise SchemaError(f"column mapping mode {mode!r} is not known (none, name or id)", mode=mode)
-    kept = [field for field in fields if field["type"] != "void"]
-    readable = msgspec.json.encode({"type": "struct", "fields": [_opaque(field) for field in kept]}).decode()
+    with_type = [field for field in fields if field["type"] != "void"]
+    readable = msgspec.json.encode(
+        {"type": "struct", "fields": [_opaque(field) for field in with_type]}
+    ).decode()
     schema = schema_from_json(readable)
     missing = [name for name in metadata.partition_columns if name not in schema.names]
     if missing:
@@ -119,13 +121,13 @@ def columns_of(protocol: ProtocolAction, metadata: MetadataAction) -> DeltaColum
             f"partition column {missing[0]!r} is not among the columns {', '.join(schema.names)}",
             column=missing[0],
         )
-    leaves = {leaf.logical: leaf for leaf in _leaves(kept, schema, (), (), mode)}
+    leaves = {leaf.logical: leaf for leaf in _leaves(with_type, schema, (), (), mode)}
     return DeltaColumns(
         schema=schema,
         schema_string=metadata.schema_string,
         mode=mode,
         partition_columns=tuple(metadata.partition_columns),
-        physical_names={str(field["name"]): physical_name(field, mode) for field in kept},
+        physical_names={str(field["name"]): physical_name(field, mode) for field in with_type},
         leaves=leaves,
     )
 

@@ -149,8 +149,8 @@ def decode_commit(data: bytes, *, name: str, version: int, engine: str | None = 
     except (msgspec.MsgspecError, UnicodeDecodeError, CorruptLogError):
         # The general decoder tells unusual lines from wrong ones and reports the number of a wrong line.
         text = b"\n".join(_readable(line) for line in data.split(b"\n"))
-        found = decode_lines(text, name=name, version=version, advice=ADVICE)
-        return [_decoded(action, name, version) for action in found]
+        actions = decode_lines(text, name=name, version=version, advice=ADVICE)
+        return [_decoded(action, name, version) for action in actions]
 
 
 def counts_nan(add: AddAction) -> bool:
@@ -171,9 +171,9 @@ def _quickly(data: bytes, engine: str | None) -> list[Action]:
             actions.append(lazy_action(kind, decode_path(line.add.path), line.add))
         for key in _REST:
             body = getattr(line, key)
-            found = None if body is None else action_from_wire(key, body)
-            if found is not None:
-                actions.append(found)
+            action = None if body is None else action_from_wire(key, body)
+            if action is not None:
+                actions.append(action)
     return actions
 
 

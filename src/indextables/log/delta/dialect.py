@@ -33,21 +33,21 @@ class DeltaDialect(LogNames):
 
     def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
         """Read a name of the log directory; None when it is not a log file."""
-        found = parse_log_name(name)
-        if found is None:
+        parsed = parse_log_name(name)
+        if parsed is None:
             return None
         return LogFile(
             name=name,
-            version=found.version,
-            kind=_KINDS.get(found.kind, found.kind),
+            version=parsed.version,
+            kind=_KINDS.get(parsed.kind, parsed.kind),
             size=meta.size,
             modified_ms=meta.modified_ms,
             etag=meta.etag,
-            format=found.format,
-            part=found.part,
-            parts=found.parts,
-            uuid=found.uuid,
-            last_version=found.end,
+            format=parsed.format,
+            part=parsed.part,
+            parts=parsed.parts,
+            uuid=parsed.uuid,
+            last_version=parsed.end,
         )
 
     def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
@@ -84,9 +84,9 @@ class DeltaDialect(LogNames):
                 )
             elif file.kind == "part" and file.part is not None and file.parts is not None:
                 parts.setdefault((file.version, file.parts), {})[file.part] = file
-        for (version, count), found in parts.items():
-            if len(found) == count:
-                pieces = tuple(found[number] for number in range(1, count + 1))
+        for (version, count), numbered in parts.items():
+            if len(numbered) == count:
+                pieces = tuple(numbered[number] for number in range(1, count + 1))
                 rank = (version, _PREFERENCE["multipart"], pieces[0].name)
                 ranked.append((rank, Checkpoint(version, "parquet", pieces)))
         return [checkpoint for _, checkpoint in sorted(ranked, key=lambda item: item[0], reverse=True)]

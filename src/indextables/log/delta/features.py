@@ -59,8 +59,8 @@ def require_readable(protocol: ProtocolAction | None, *, uri: str) -> ProtocolAc
             uri=uri,
             min_reader_version=version,
         )
-    asked = set(protocol.reader_features or ()) if version == _FEATURES_VERSION else set[str]()
-    unknown = sorted((asked - UNDERSTOOD) | (set(protocol.writer_features or ()) & _COORDINATED))
+    required = set(protocol.reader_features or ()) if version == _FEATURES_VERSION else set[str]()
+    unknown = sorted((required - UNDERSTOOD) | (set(protocol.writer_features or ()) & _COORDINATED))
     if unknown:
         reasons = "; ".join(f"{name}: {_REASONS[name]}" for name in unknown if name in _REASONS)
         plural = "s" if len(unknown) > 1 else ""

@@ -62,7 +62,7 @@ def delta_timeline(source: LogSource, configuration: Mapping[str, str | None]) -
 def _info_of(data: bytes, file: LogFile) -> CommitInfo | None:
     for line in data.splitlines():
         if _MARK in line:
-            for found in decode_commit(line, name=file.name, version=file.version):
-                if isinstance(found, CommitInfo):
-                    return found
+            for action in decode_commit(line, name=file.name, version=file.version):
+                if isinstance(action, CommitInfo):
+                    return action
     return None

@@ -30,8 +30,8 @@ class DeltaPiece:
     def actions(self, store: Store) -> Sequence[Action]:
         """The actions, oldest first: of two about one file the later one wins."""
         data = store.get_range(DELTA.path(self.name), self.start, self.length)
-        found = decode_commit(data, name=self.name, version=self.version, engine=self.engine)
-        return found[::-1] if self.is_compacted else found
+        actions = decode_commit(data, name=self.name, version=self.version, engine=self.engine)
+        return actions[::-1] if self.is_compacted else actions
 
 
 def scan_commit(
@@ -66,15 +66,15 @@ def scan_commit(
 
 def _blocks(store: Store, file: LogFile, read_bytes: int) -> Iterator[bytes]:
     """The bytes of a file in blocks that end with a whole line; a longer line comes as a block of its own."""
-    path, at, kept = DELTA.path(file.name), 0, b""
+    path, at, rest = DELTA.path(file.name), 0, b""
     while at < file.size:
         data = store.get_range(path, at, min(read_bytes, file.size - at))
         at += len(data)
         cut = data.rfind(b"\n") + 1
         if cut:
-            yield kept + data[:cut]
-            kept = data[cut:]
+            yield rest + data[:cut]
+            rest = data[cut:]
         else:
-            kept += data
-    if kept:
-        yield kept
+            rest += data
+    if rest:
+        yield rest

@@ -61,15 +61,15 @@ def parse_log_name(name: str) -> DeltaName | None:
         match = pattern.fullmatch(name)
         if match is None:
             continue
-        found = match.groupdict()
-        part, parts, end = (int(found[key]) if found.get(key) else None for key in ("part", "parts", "end"))
-        version = int(found["version"])
+        groups = match.groupdict()
+        part, parts, end = (int(groups[key]) if groups.get(key) else None for key in ("part", "parts", "end"))
+        version = int(groups["version"])
         if part is not None and parts is not None and not 1 <= part <= parts:
             return None
         if end is not None and end <= version:
             return None
-        extension = found.get("format") or ("parquet" if name.endswith(".parquet") else "json")
-        return DeltaName(kind, version, end, part, parts, found.get("uuid"), extension)
+        extension = groups.get("format") or ("parquet" if name.endswith(".parquet") else "json")
+        return DeltaName(kind, version, end, part, parts, groups.get("uuid"), extension)
     return None
 
 

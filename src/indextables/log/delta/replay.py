@@ -89,18 +89,18 @@ class DeltaColumnarEngine:
         pieces, inline = work.pieces()
         tail = work.tail()
         loads = work.tasks(pieces)
-        loads += [work.given(inline, base=True), work.given(tail, base=False)]
-        found = list(in_threads(lambda load: load(), loads, default_parallelism()))
-        files = pa.concat_tables(part.files for part in found)
+        loads += [work.in_memory(inline, base=True), work.in_memory(tail, base=False)]
+        results = list(in_threads(lambda load: load(), loads, default_parallelism()))
+        files = pa.concat_tables(part.files for part in results)
         metrics = PruneMetrics(reasons=pa.array([], pa.string()) if request.explain else None)
-        for part in found:
+        for part in results:
             metrics = metrics.plus(part.metrics)
         replayed = ReplayMetrics(
             self.name,
-            checkpoint_files=sum(part.base_rows for part in found),
+            checkpoint_files=sum(part.base_rows for part in results),
             tail_adds=len(request.tail.adds),
             tail_removes=len(request.tail.removed),
-            bytes_read=sum(part.bytes_read for part in found),
+            bytes_read=sum(part.bytes_read for part in results),
             seconds=work.stages.seconds,
             rows_collected=files.num_rows,
         )
@@ -123,16 +123,16 @@ class DeltaReferenceEngine:
             live.pop(key, None)
         live.update(tail.adds)
         work = _Work(request)
-        found = work.given(raw_table(list[AddAction](live.values())), base=False)()
+        result = work.in_memory(raw_table(list[AddAction](live.values())), base=False)()
         metrics = ReplayMetrics(self.name, base, len(tail.adds), len(tail.removed))
-        return LiveFiles(found.files, found.metrics, metrics)
+        return LiveFiles(result.files, result.metrics, metrics)
 
 
 def tail_files(request: DeltaRequest) -> tuple[pa.Table, PruneMetrics]:
     """The files that the commits after the checkpoint add, pruned and typed."""
     work = _Work(request)
-    found = work.given(work.tail(), base=False)()
-    return found.files, found.metrics
+    result = work.in_memory(work.tail(), base=False)()
+    return result.files, result.metrics
 
 
 def checkpoint_pieces(request: DeltaRequest) -> tuple[list[AddRows], pa.Table]:
@@ -154,7 +154,7 @@ def wanted_columns(request: DeltaRequest) -> tuple[Wanted, Wanted | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _TypedFiles:
     files: pa.Table
     metrics: PruneMetrics
     base_rows: int = 0
@@ -162,7 +162,7 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Candidates:
     """Some adds that are live and may match, not typed yet; and what they are left of."""
 
     raw: pa.Table
@@ -170,7 +170,7 @@ class _Kept:
     base_rows: int = 0
     bytes_read: int = 0
 
-    def with_documents(self, documents: pa.Array, output: Wanted) -> _Kept:
+    def with_documents(self, documents: pa.Array, output: Wanted) -> _Candidates:
         """The same adds with their statistics documents, which have more than the texts cut out of them."""
         raw = self.raw
         if output.leaves:
@@ -182,24 +182,24 @@ class _Memo:
     """Columns read from a checkpoint, kept within a memory budget for the next scan of the same snapshot."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, tuple[int, ...]], tuple[frozenset[str], pa.Table]] = {}
+        self._tables: dict[tuple[str, tuple[int, ...]], tuple[frozenset[str], pa.Table]] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
     def get(self, piece: AddRows, names: set[str]) -> pa.Table | None:
         """The rows of a row group, if all the wanted columns are kept."""
         with self._lock:
-            found = self._kept.get((piece.path, piece.groups))
-        return None if found is None or not names <= found[0] else found[1]
+            entry = self._tables.get((piece.path, piece.groups))
+        return None if entry is None or not names <= entry[0] else entry[1]
 
     def keep(self, piece: AddRows, names: set[str], table: pa.Table, budget: int) -> None:
         """Keep the rows of a row group while the budget lasts, replacing an entry with fewer columns."""
         key = (piece.path, piece.groups)
         with self._lock:
-            before = self._kept.get(key)
+            before = self._tables.get(key)
             growth = table.nbytes - (0 if before is None else before[1].nbytes)
             if self._bytes + growth <= budget:
-                self._kept[key] = (frozenset(names), table)
+                self._tables[key] = (frozenset(names), table)
                 self._bytes += growth
 
 
@@ -240,34 +240,36 @@ class _Work:
         )
         return raw_table(list(self._request.tail.adds.values()), names)
 
-    def tasks(self, pieces: Sequence[AddRows]) -> list[Callable[[], _Found]]:
+    def tasks(self, pieces: Sequence[AddRows]) -> list[Callable[[], _TypedFiles]]:
         """One task per row group, from the file to the result."""
-        found: list[Callable[[], _Found]] = []
+        tasks: list[Callable[[], _TypedFiles]] = []
         for path in dict.fromkeys(piece.path for piece in pieces):
             groups = [piece for piece in pieces if piece.path == path]
             file = self._large_file(groups)
             if file is None:
-                found += [self._task(piece) for piece in groups]
+                tasks += [self._task(piece) for piece in groups]
             else:
-                found += self._large_tasks(file, groups)
-        return found
+                tasks += self._large_tasks(file, groups)
+        return tasks
 
-    def _large_tasks(self, file: str, groups: Sequence[AddRows]) -> list[Callable[[], _Found]]:
+    def _large_tasks(self, file: str, groups: Sequence[AddRows]) -> list[Callable[[], _TypedFiles]]:
         """The result for a large file, which is read and pruned here; the tasks type what is left of it."""
-        kept = list(in_threads(self._kept, _parts(self._read_large(file, groups)), default_parallelism()))
+        parts = list(
+            in_threads(self._candidates, _parts(self._read_large(file, groups)), default_parallelism())
+        )
         if "stats" in self._output.columns or self._output.leaves:
             with self.stages.stage("read"):
-                numbers = pa.concat_arrays([whole(part.raw.column(ROW)) for part in kept])
+                numbers = pa.concat_arrays([whole(part.raw.column(ROW)) for part in parts])
                 documents = statistics_of(file, numbers)
-            starts = accumulate((part.raw.num_rows for part in kept), initial=0)
-            kept = [
+            starts = accumulate((part.raw.num_rows for part in parts), initial=0)
+            parts = [
                 part.with_documents(documents[start:][: part.raw.num_rows], self._output)
-                for start, part in zip(starts, kept, strict=False)
+                for start, part in zip(starts, parts, strict=False)
             ]
-        return [partial(self._typed, part) for part in kept]
+        return [partial(self._typed, part) for part in parts]
 
-    def _task(self, piece: AddRows) -> Callable[[], _Found]:
-        return lambda: self._found(self._read(piece), base=True)
+    def _task(self, piece: AddRows) -> Callable[[], _TypedFiles]:
+        return lambda: self._typed_files(self._read(piece), base=True)
 
     def _large_file(self, groups: Sequence[AddRows]) -> str | None:
         """The file DuckDB should read: large, local, and with JSON statistics that the predicate needs."""
@@ -281,32 +283,32 @@ class _Work:
     def _read_large(self, file: str, groups: Sequence[AddRows]) -> pa.Table:
         assert self._filtering is not None
         assert self._request.where is not None
-        together, leaves = AddRows(groups[0].path, (), groups[0].add), self._filtering.leaves
+        all_groups, leaves = AddRows(groups[0].path, (), groups[0].add), self._filtering.leaves
         asks = asks_for_nulls(self._request.where) or not all(leaf.comparable for leaf in leaves)
         texts = statistics_paths(leaves, nulls=asks)
-        names = self._names(together) | {text_column(path) for path in texts}
+        names = self._names(all_groups) | {text_column(path) for path in texts}
         memo: _Memo = self._request.memo.setdefault(_MEMO, _Memo())
-        kept = memo.get(together, names)
-        if kept is None:
+        rows = memo.get(all_groups, names)
+        if rows is None:
             with self.stages.stage("read"):
-                fields = self._names(together)
-                kept = read_adds_with_texts(file, together.add, fields, texts)
-                bare = None if asks else whole(_without_bounds(kept, leaves))
-                if bare is not None and bare.true_count * _FEW > kept.num_rows:
-                    kept = read_adds_with_texts(file, together.add, fields, statistics_paths(leaves))
+                fields = self._names(all_groups)
+                rows = read_adds_with_texts(file, all_groups.add, fields, texts)
+                bare = None if asks else whole(_without_bounds(rows, leaves))
+                if bare is not None and bare.true_count * _FEW > rows.num_rows:
+                    rows = read_adds_with_texts(file, all_groups.add, fields, statistics_paths(leaves))
                 elif bare is not None and bare.true_count:
-                    kept = _with_null_counts(kept, bare, file, leaves)
-            memo.keep(together, names, kept, self._request.options.replay.local_memory)
-        return kept
+                    rows = _with_null_counts(rows, bare, file, leaves)
+            memo.keep(all_groups, names, rows, self._request.options.replay.local_memory)
+        return rows
 
-    def given(self, raw: pa.Table, *, base: bool) -> Callable[[], _Found]:
+    def in_memory(self, raw: pa.Table, *, base: bool) -> Callable[[], _TypedFiles]:
         """The result for adds that are in memory already."""
-        return lambda: self._found(raw, base=base)
+        return lambda: self._typed_files(raw, base=base)
 
-    def _found(self, raw: pa.Table, *, base: bool) -> _Found:
-        return self._typed(self._kept(raw, base=base))
+    def _typed_files(self, raw: pa.Table, *, base: bool) -> _TypedFiles:
+        return self._typed(self._candidates(raw, base=base))
 
-    def _kept(self, raw: pa.Table, *, base: bool = True) -> _Kept:
+    def _candidates(self, raw: pa.Table, *, base: bool = True) -> _Candidates:
         """What reconciliation and pruning leave of some adds."""
         rows, size = (raw.num_rows, raw.nbytes) if base else (0, 0)
         if self._request.only_with_vectors:
@@ -317,21 +319,21 @@ class _Work:
                 live = self._live(raw)
         with self.stages.stage("prune"):
             raw, metrics = self._pruned(raw, live)
-        return _Kept(raw, metrics, rows, size)
+        return _Candidates(raw, metrics, rows, size)
 
-    def _typed(self, kept: _Kept) -> _Found:
+    def _typed(self, candidates: _Candidates) -> _TypedFiles:
         with self.stages.stage("type"):
-            files = files_form(kept.raw, self._request.delta, self._output, self._request.store)
-        return _Found(files, kept.metrics, kept.base_rows, kept.bytes_read)
+            files = files_form(candidates.raw, self._request.delta, self._output, self._request.store)
+        return _TypedFiles(files, candidates.metrics, candidates.base_rows, candidates.bytes_read)
 
     def _read(self, piece: AddRows) -> pa.Table:
         request, checkpoint = self._request, self._request.segment.checkpoint
         assert checkpoint is not None
         names = self._names(piece)
         memo: _Memo = request.memo.setdefault(_MEMO, _Memo())
-        kept = memo.get(piece, names)
-        if kept is not None:
-            return kept
+        cached = memo.get(piece, names)
+        if cached is not None:
+            return cached
         with self.stages.stage("read"):
             table = read_adds(request.store, piece, checkpoint, names)
             if "stats_parsed.numRecords" in names and "stats" not in names and _lacks_counts(table):
@@ -345,8 +347,8 @@ class _Work:
         names = {"path"} | self._output.sources(piece.add)
         if self._filtering is not None:
             names |= self._filtering.sources(piece.add)
-        is_wanted = self._touched or self._request.only_with_vectors
-        return names | {"deletionVector"} if is_wanted else names
+        needs_vectors = self._touched or self._request.only_with_vectors
+        return names | {"deletionVector"} if needs_vectors else names
 
     def _live(self, raw: pa.Table) -> pa.BooleanArray | None:
         """Which rows have a key that does not occur in the tail; None for all of them."""
@@ -376,7 +378,7 @@ class _Work:
             reasons = pa.nulls(rows, pa.string()) if request.explain else None
             return raw, PruneMetrics(considered=rows, kept=rows, reasons=reasons)
         form = files_form(raw, request.delta, self._filtering, request.store)
-        found = prune_table(
+        pruned = prune_table(
             request.where,
             form,
             request.schema,
@@ -384,8 +386,8 @@ class _Work:
             among=live,
             explain=request.explain,
         )
-        is_whole = found.metrics.kept == raw.num_rows
-        return (raw if is_whole else raw.filter(found.mask)), found.metrics
+        is_whole = pruned.metrics.kept == raw.num_rows
+        return (raw if is_whole else raw.filter(pruned.mask)), pruned.metrics
 
 
 def _without_bounds(rows: pa.Table, leaves: Sequence[Leaf]) -> pa.Array:

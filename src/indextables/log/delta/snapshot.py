@@ -127,9 +127,9 @@ class DeltaSnapshot(Snapshot):
                 )
             )
 
-        found = self._sound(ask)
+        live = self._sound(ask)
         why = explain_choice(self.settings, self.num_files_hint, "auto")
-        return replace(found, replay=replace(found.replay, why=why))
+        return replace(live, replay=replace(live.replay, why=why))
 
     def files_with_vectors(self, where: Node | None, columns: frozenset[str]) -> LiveFiles:
         """The files that have a deletion vector and can hold a matching row; others are never collected."""
@@ -179,15 +179,15 @@ class DeltaSnapshot(Snapshot):
 
     def verify(self) -> None:
         """Compare the live files with the version's `.crc` file, if it has one; raise where they differ."""
-        said = self.checksum()
-        if said is None:
+        stated = self.checksum()
+        if stated is None:
             return
         files = self.plan(columns=["size"], engine="local").files
-        found = VersionChecksum(files.num_rows, pc.sum(files.column("size")).as_py() or 0)
-        if found != said:
+        actual = VersionChecksum(files.num_rows, pc.sum(files.column("size")).as_py() or 0)
+        if actual != stated:
             raise CorruptLogError(
-                f"version {self.version} of {self.store.uri} replays to {found.num_files} files of "
-                f"{found.size_bytes} bytes, its .crc file says {said.num_files} of {said.size_bytes}; "
+                f"version {self.version} of {self.store.uri} replays to {actual.num_files} files of "
+                f"{actual.size_bytes} bytes, its .crc file says {stated.num_files} of {stated.size_bytes}; "
                 "the log was changed after it was written",
                 version=self.version, uri=self.store.uri,
             )  # fmt: skip
@@ -240,8 +240,8 @@ def _newest(source: LogSource) -> State:
     if not source.options.transaction.cache_enabled:
         return load_state(source)
     key = (source.store.uri, tuple(sorted(source.options.storage.items())))
-    known = _recent.get(key)
-    found = load_state(source) if known is None else refresh_state(source, known)
-    if found is not known:
-        _recent.put(key, found)
-    return found
+    recent = _recent.get(key)
+    newest = load_state(source) if recent is None else refresh_state(source, recent)
+    if newest is not recent:
+        _recent.put(key, newest)
+    return newest

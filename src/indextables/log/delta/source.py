@@ -75,15 +75,15 @@ def shortcut(commits: Sequence[LogFile], compacted: Sequence[LogFile]) -> list[L
     widest: dict[int, LogFile] = {}
     for file in compacted:
         if file.last_version is not None and file.last_version < last:
-            known = widest.get(file.version)
-            if known is None or (known.last_version or 0) < file.last_version:
+            wider = widest.get(file.version)
+            if wider is None or (wider.last_version or 0) < file.last_version:
                 widest[file.version] = file
     chosen: list[LogFile] = []
     covered = commits[0].version - 1
     for commit in commits:
         if commit.version <= covered:
             continue
-        found = widest.get(commit.version, commit)
-        chosen.append(found)
-        covered = commit.version if found.last_version is None else found.last_version
+        chosen_file = widest.get(commit.version, commit)
+        chosen.append(chosen_file)
+        covered = commit.version if chosen_file.last_version is None else chosen_file.last_version
     return chosen

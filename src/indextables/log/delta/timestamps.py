@@ -32,20 +32,20 @@ def version_as_of_ms(source: LogSource, time_ms: int, configuration: Mapping[str
             "ask for a version by number",
             uri=source.store.uri,
         )
-    known = recorded_since(configuration, commits)
-    older, newer = commits[:known], commits[known:]
+    recorded_from = recorded_since(configuration, commits)
+    older, newer = commits[:recorded_from], commits[recorded_from:]
     if newer and time_ms >= _since_time(source, configuration, newer[0]):
         return newer[_last_at_or_before(source, newer, time_ms)].version
     times = monotone([file.modified_ms for file in older])
-    found = [file.version for file, written in zip(older, times, strict=True) if written <= time_ms]
-    if not found:
+    not_later = [file.version for file, written in zip(older, times, strict=True) if written <= time_ms]
+    if not not_later:
         first = times[0] if times else recorded_time(source, newer[0])
         raise VersionNotFoundError(
             f"{source.store.uri} has no version at or before {instant(time_ms)}; its oldest readable "
             f"version, {commits[0].version}, was written at {instant(first)}.",
             uri=source.store.uri, time_ms=time_ms, earliest_ms=first,
         )  # fmt: skip
-    return found[-1]
+    return not_later[-1]
 
 
 def monotone(times: Sequence[int]) -> list[int]:

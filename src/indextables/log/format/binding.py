@@ -38,12 +38,12 @@ def check_version(actions: Sequence[Action], name: str, version: int) -> None:
     # In commits of ours it is the last line; other writers may put it anywhere.
     info = next((action for action in reversed(actions) if isinstance(action, CommitInfo)), None)
     # Only version 0 has none; it holds actions that only the creation of a table writes.
-    found = info.version if info is not None else 0 if _is_creation(actions) else None
-    if found is not None and found != version:
+    stated = info.version if info is not None else 0 if _is_creation(actions) else None
+    if stated is not None and stated != version:
         raise CorruptLogError(
-            f"{name} (version {version}) holds the commit of version {found}: it was overwritten with "
+            f"{name} (version {version}) holds the commit of version {stated}: it was overwritten with "
             f"a copy of another file. {ADVICE_ON_DAMAGE}",
-            file=name, version=version, found=found,
+            file=name, version=version, found=stated,
         )  # fmt: skip
 
 
@@ -54,20 +54,20 @@ def _is_creation(actions: Sequence[Action]) -> bool:
 def check_tables(commits: Iterable[tuple[int, Iterable[Action]]], table_id: str, uri: str) -> None:
     """Raise when a commit states that it belongs to another table."""
     for version, actions in commits:
-        for found in ids_of(actions):
-            if found != table_id:
-                raise foreign(version, found, table_id, uri)
+        for other_id in ids_of(actions):
+            if other_id != table_id:
+                raise foreign(version, other_id, table_id, uri)
 
 
 def ids_of(actions: Iterable[Action]) -> list[str]:
     """The table ids that a commit names."""
-    found = []
+    ids = []
     for action in actions:
         if isinstance(action, CommitInfo) and action.table_id is not None:
-            found.append(action.table_id)
+            ids.append(action.table_id)
         elif isinstance(action, MetadataAction):
-            found.append(action.id)
-    return found
+            ids.append(action.id)
+    return ids
 
 
 def check_one_table(ids: Mapping[str, int], base: MetadataAction | None, uri: str) -> None:
@@ -75,18 +75,18 @@ def check_one_table(ids: Mapping[str, int], base: MetadataAction | None, uri: st
 
     `ids` maps each table id to the first version that names it.
     """
-    known = base.id if base is not None else next(iter(ids), "")
-    for found, version in ids.items():
-        if found != known:
-            raise foreign(version, found, known, uri)
+    table_id = base.id if base is not None else next(iter(ids), "")
+    for other_id, version in ids.items():
+        if other_id != table_id:
+            raise foreign(version, other_id, table_id, uri)
 
 
-def foreign(version: int, found: str, table_id: str, uri: str) -> CorruptLogError:
+def foreign(version: int, other_id: str, table_id: str, uri: str) -> CorruptLogError:
     """The error for a log file of another table."""
     return CorruptLogError(
-        f"{uri}: version {version} belongs to the table {found}, the rest of the log to {table_id}. One of "
-        f"them was overwritten with a file of another table. {ADVICE_ON_DAMAGE}",
-        uri=uri, version=version, found=found, table_id=table_id,
+        f"{uri}: version {version} belongs to the table {other_id}, the rest of the log to {table_id}. One "
+        f"of them was overwritten with a file of another table. {ADVICE_ON_DAMAGE}",
+        uri=uri, version=version, found=other_id, table_id=table_id,
     )  # fmt: skip
 
 
@@ -121,9 +121,9 @@ def check_same_table(head: Mapping[str, Any], expected: str | None, name: str) -
 
     A log that was repaired and put in the place of the old one has checkpoints of the same names.
     """
-    found = head.get("tableId")
-    if expected is not None and isinstance(found, str) and found != expected:
+    stated = head.get("tableId")
+    if expected is not None and isinstance(stated, str) and stated != expected:
         raise CorruptLogError(
-            f"{name} belongs to the table {found} now, and belonged to {expected}: the log was replaced",
-            file=name, found=found, table_id=expected,
+            f"{name} belongs to the table {stated} now, and belonged to {expected}: the log was replaced",
+            file=name, found=stated, table_id=expected,
         )  # fmt: skip

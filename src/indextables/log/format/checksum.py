@@ -33,11 +33,11 @@ def sealed(lines: bytes) -> bytes:
 
 def unsealed(lines: bytes, name: str, version: int) -> bytes:
     """The lines without their checksum, after verifying it; lines that have none are returned unchanged."""
-    found = _SEAL.search(lines, max(0, len(lines) - _SEAL_BYTES))
-    if found is None:
+    seal = _SEAL.search(lines, max(0, len(lines) - _SEAL_BYTES))
+    if seal is None:
         return lines
-    body = lines[: found.start()]
-    if b"%08x" % crc32(body) != found[1]:
+    body = lines[: seal.start()]
+    if b"%08x" % crc32(body) != seal[1]:
         raise _mismatch(name, version)
     return body + _END
 
@@ -50,13 +50,13 @@ def unsealed_chunks(chunks: Iterable[bytes], name: str, version: int) -> Iterato
             total = crc32(held, total)
             yield held
         held = chunk
-    found = _SEAL.search(held, max(0, len(held) - _SEAL_BYTES))
-    if found is None:
+    seal = _SEAL.search(held, max(0, len(held) - _SEAL_BYTES))
+    if seal is None:
         if held:
             yield held
         return
-    body = held[: found.start()]
-    if b"%08x" % crc32(body, total) != found[1]:
+    body = held[: seal.start()]
+    if b"%08x" % crc32(body, total) != seal[1]:
         raise _mismatch(name, version)
     yield body + _END
 
@@ -75,6 +75,6 @@ def sealed_document(text: bytes) -> bytes:
 
 def check_document(data: bytes, name: str) -> None:
     """Raise when a plain document does not match the checksum it begins with."""
-    found = _DOCUMENT.match(data)
-    if found is not None and b"%08x" % crc32(data[found.end() :]) != found[1]:
+    seal = _DOCUMENT.match(data)
+    if seal is not None and b"%08x" % crc32(data[seal.end() :]) != seal[1]:
         raise CorruptLogError(f"{name} is damaged: its checksum does not match", file=name)

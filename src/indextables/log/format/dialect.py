@@ -226,14 +226,14 @@ class NativeDialect(LogNames):
             return None
         if _COMMIT.fullmatch(name):
             return LogFile(name, int(name[:20]), "commit", size, modified_ms, etag)
-        found = _CHECKPOINT.fullmatch(name)
-        if found:
-            return LogFile(name, int(found[1]), "checkpoint", size, modified_ms, etag, format=found[2])
-        found = _PART.fullmatch(name)
-        if found:
+        match = _CHECKPOINT.fullmatch(name)
+        if match:
+            return LogFile(name, int(match[1]), "checkpoint", size, modified_ms, etag, format=match[2])
+        match = _PART.fullmatch(name)
+        if match:
             return LogFile(
-                name, int(found[1]), "part", size, modified_ms, etag,
-                format=found[5], part=int(found[3]), parts=int(found[4]), uuid=found[2],
+                name, int(match[1]), "part", size, modified_ms, etag,
+                format=match[5], part=int(match[3]), parts=int(match[4]), uuid=match[2],
             )  # fmt: skip
         if _FLOOR.fullmatch(name):
             return LogFile(name, int(name[:20]), "floor", size, modified_ms, etag)
@@ -251,15 +251,15 @@ class NativeDialect(LogNames):
         text = unsealed(unpack(data, name=name), name, version)
         actions = decode_many(text, name=name, version=version)
         if actions or text.removeprefix(_BYTE_ORDER_MARK).strip():
-            found = decode_lines(text, name=name, version=version) if actions is None else actions
-            if not found:
+            decoded = decode_lines(text, name=name, version=version) if actions is None else actions
+            if not decoded:
                 raise CorruptLogError(
                     f"{name} (version {version}) is not a version file: it holds no action of a known kind. "
                     f"It was overwritten with another file. {self.advice}",
                     file=name, version=version,
                 )  # fmt: skip
-            check_version(found, name, version)
-            return found
+            check_version(decoded, name, version)
+            return decoded
         raise CorruptLogError(
             f"{name} (version {version}) holds no action: its content was lost. {self.advice}",
             file=name, version=version,
@@ -270,9 +270,9 @@ class NativeDialect(LogNames):
         last = unsealed(unpack(data, name=name), name, int(name[:20])).rstrip().rpartition(b"\n")[2]
         if not last.startswith(b'{"commitInfo"'):
             return None
-        found = decode_lines(last, name=name, version=int(name[:20]))
-        check_version(found, name, int(name[:20]))
-        return found[0] if found and isinstance(found[0], CommitInfo) else None
+        decoded = decode_lines(last, name=name, version=int(name[:20]))
+        check_version(decoded, name, int(name[:20]))
+        return decoded[0] if decoded and isinstance(decoded[0], CommitInfo) else None
 
     def encode_commit(self, actions: Iterable[Action]) -> bytes:
         """The JSON lines of a commit, without the envelope."""
@@ -316,14 +316,14 @@ def decode_lines(text: bytes, *, name: str, version: int, advice: str = NativeDi
     """Parse JSON lines; blank lines, CRLF and a byte-order mark are accepted, unknown actions skipped."""
     actions: list[Action] = []
     # One at a time: a file of nothing but line ends must not become a list of empty lines.
-    for found in _LINE.finditer(text.removeprefix(_BYTE_ORDER_MARK)):
-        stripped = found[0].strip()
+    for line in _LINE.finditer(text.removeprefix(_BYTE_ORDER_MARK)):
+        stripped = line[0].strip()
         if not stripped:
             continue
         try:
             action = decode_line(stripped)
         except CorruptLogError as bad:
-            number = found.string.count(b"\n", 0, found.start()) + 1
+            number = line.string.count(b"\n", 0, line.start()) + 1
             raise CorruptLogError(
                 f"line {number} of {name} (version {version}) cannot be read: {bad.message}. {advice}",
                 file=name, version=version, line=number,

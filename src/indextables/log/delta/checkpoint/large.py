@@ -52,11 +52,11 @@ def read_adds_with_texts(
     columns = [f"add.{database.quoted(name)} AS {database.quoted(name)}" for name in fields]
     columns += [f"found[{at + 1}] AS {database.quoted(text_column(path))}" for at, path in enumerate(texts)]
     columns.append(f"{reads_differently('add.stats', texts)} AS {_DIFFERS}")
-    wanted = ", ".join(quoted_text(_pointer(path)) for path in texts)
-    values = f"json_extract_string(add.stats, [{wanted}])"
+    pointers = ", ".join(quoted_text(_pointer(path)) for path in texts)
+    values = f"json_extract_string(add.stats, [{pointers}])"
 
-    def query(found: str) -> str:
-        inner = f"SELECT add, file_row_number, {found} AS found FROM {database.scan(file)}"
+    def query(texts_sql: str) -> str:
+        inner = f"SELECT add, file_row_number, {texts_sql} AS found FROM {database.scan(file)}"
         return (
             f"SELECT file_row_number AS {ROW}, {', '.join(columns)} FROM ({inner} WHERE add.path IS NOT NULL)"
         )
@@ -93,9 +93,9 @@ def statistics_of(file: str, rows: pa.Array) -> pa.Array:
     """The statistics documents of some rows of a file, in the order of the rows."""
     columns = "file_row_number AS row, add.stats AS stats"
     query = f"SELECT {columns} FROM {database.scan(file)} SEMI JOIN kept USING (file_row_number)"
-    found = _run(query, file, kept=pa.table({"file_row_number": rows}))
-    place = pc.index_in(rows, value_set=found.column("row").combine_chunks())
-    return found.column("stats").combine_chunks().cast(pa.string()).take(place)
+    documents = _run(query, file, kept=pa.table({"file_row_number": rows}))
+    place = pc.index_in(rows, value_set=documents.column("row").combine_chunks())
+    return documents.column("stats").combine_chunks().cast(pa.string()).take(place)
 
 
 def _run(query: str, file: str, **tables: pa.Table) -> pa.Table:

@@ -283,8 +283,8 @@ def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
     index = next((at for at in range(metadata.num_columns) if metadata.schema.column(at).path == leaf), None)
     if index is None:
         return [group.num_rows for group in groups]
-    found = [group.column(index).statistics for group in groups]
-    return [None if item is None or not item.has_null_count else item.null_count for item in found]
+    statistics = [group.column(index).statistics for group in groups]
+    return [None if item is None or not item.has_null_count else item.null_count for item in statistics]
 
 
 def _parquet_singles(file: pq.ParquetFile, name: str, leaf: str) -> list[Any]:

@@ -115,11 +115,11 @@ class Wanted:
         return names
 
     def _parsed(self) -> list[str]:
-        found = ["stats_parsed.numRecords"]
+        paths = ["stats_parsed.numRecords"]
         for leaf in self.leaves:
             below = ".".join(leaf.physical)
-            found += [f"stats_parsed.{name}.{below}" for name in ("minValues", "maxValues", "nullCount")]
-        return [*found, "stats_parsed.tightBounds"] if self.leaves else found
+            paths += [f"stats_parsed.{name}.{below}" for name in ("minValues", "maxValues", "nullCount")]
+        return [*paths, "stats_parsed.tightBounds"] if self.leaves else paths
 
 
 def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Store) -> pa.Table:
@@ -224,17 +224,17 @@ def partitions_of(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
         return pa.array([{}] * min(raw.num_rows, 1), pa.struct([])).take(pa.repeat(0, raw.num_rows))
     values = _column(raw, "partitionValues", _STRINGS)
     children, fields = [], []
-    unread = pa.repeat(scalar(False, pa.bool_()), raw.num_rows)
+    unreadable = pa.repeat(scalar(False, pa.bool_()), raw.num_rows)
     for name, physical in columns.physical_partitions().items():
         field = pa.field(name, columns.schema.field(name).type)
         text = map_values(values, physical)
         child = typed_partition(text, field.type)
         if child.null_count != text.null_count:
             lost = pc.and_(pc.is_null(child), pc.fill_null(pc.not_equal(text, ""), fill_value=False))
-            unread = pc.or_(unread, lost)
+            unreadable = pc.or_(unreadable, lost)
         children.append(child)
         fields.append(field)
-    return pa.StructArray.from_arrays(children, fields=fields, mask=unread)
+    return pa.StructArray.from_arrays(children, fields=fields, mask=unreadable)
 
 
 def require_partition_values(files: pa.Table, uri: str) -> None:
@@ -258,35 +258,35 @@ def statistics_of(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
     if not wanted.columns & STATISTICS:
         return {}
     if "stats_parsed" not in raw.column_names:
-        known = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
+        statistics = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
     else:
-        known = _from_struct(whole(raw.column("stats_parsed")), wanted.leaves)
-        known = known.bounding(wanted.leaves, raw, is_text=False)
+        statistics = _from_struct(whole(raw.column("stats_parsed")), wanted.leaves)
+        statistics = statistics.bounding(wanted.leaves, raw, is_text=False)
         unknown = unknown_to(raw.schema.field("stats_parsed").type, wanted.leaves)
-        if "stats" in raw.column_names and (unknown or known.num_records.null_count):
+        if "stats" in raw.column_names and (unknown or statistics.num_records.null_count):
             text = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
-            known = known.or_else(text, [leaf in unknown for leaf in wanted.leaves])
-    found = {"num_records": known.num_records}
+            statistics = statistics.or_else(text, [leaf in unknown for leaf in wanted.leaves])
+    columns = {"num_records": statistics.num_records}
     if wanted.leaves:
         names = [".".join(leaf.logical) for leaf in wanted.leaves]
-        found["min"] = pa.StructArray.from_arrays(known.minima, names)
-        found["max"] = pa.StructArray.from_arrays(known.maxima, names)
-        found["null_count"] = pa.StructArray.from_arrays(known.null_counts, names)
+        columns["min"] = pa.StructArray.from_arrays(statistics.minima, names)
+        columns["max"] = pa.StructArray.from_arrays(statistics.maxima, names)
+        columns["null_count"] = pa.StructArray.from_arrays(statistics.null_counts, names)
     numbers = {
         ".".join(leaf.logical): bounds
-        for leaf, bounds in zip(wanted.leaves, known.numbers, strict=True)
+        for leaf, bounds in zip(wanted.leaves, statistics.numbers, strict=True)
         if pa.types.is_floating(leaf.type)
     }
     if numbers:
-        found["max_number"] = pa.StructArray.from_arrays(list(numbers.values()), list(numbers))
+        columns["max_number"] = pa.StructArray.from_arrays(list(numbers.values()), list(numbers))
     if wanted.columns & set(BOUNDS):
         empty = pa.StructArray.from_buffers(pa.struct([]), raw.num_rows, [None])
-        found = {**dict.fromkeys(BOUNDS, empty), **found}
-    return found
+        columns = {**dict.fromkeys(BOUNDS, empty), **columns}
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Statistics:
     num_records: pa.Array
     minima: list[pa.Array]
     maxima: list[pa.Array]
@@ -294,7 +294,7 @@ class _Known:
     numbers: list[pa.Array]
     """Upper bounds of the numbers of a column; the maxima for columns that cannot hold NaN."""
 
-    def bounding(self, leaves: Sequence[Leaf], raw: pa.Table, *, is_text: bool) -> _Known:
+    def bounding(self, leaves: Sequence[Leaf], raw: pa.Table, *, is_text: bool) -> _Statistics:
         """The same statistics, with minima and maxima made bounds that no value of the file exceeds."""
         floats = any(pa.types.is_floating(leaf.type) for leaf in leaves)
         sure = _maxima_count_nan(raw) if floats else None
@@ -308,20 +308,22 @@ class _Known:
             number_bound(written, leaf) if pa.types.is_floating(leaf.type) else high
             for written, high, leaf in zip(self.maxima, maxima, leaves, strict=True)
         ]
-        return _Known(self.num_records, minima, maxima, self.null_counts, numbers)
+        return _Statistics(self.num_records, minima, maxima, self.null_counts, numbers)
 
-    def or_else(self, other: _Known, absent: Sequence[bool]) -> _Known:
+    def or_else(self, other: _Statistics, absent: Sequence[bool]) -> _Statistics:
         """These statistics, with missing rows and the `absent` columns filled in from `other`."""
-        known = pc.is_valid(self.num_records)
+        has_statistics = pc.is_valid(self.num_records)
 
         def either(mine: list[pa.Array], theirs: list[pa.Array]) -> list[pa.Array]:
             pairs = zip(mine, theirs, absent, strict=True)
-            return [two if is_absent else pc.if_else(known, one, two) for one, two, is_absent in pairs]
+            return [
+                two if is_absent else pc.if_else(has_statistics, one, two) for one, two, is_absent in pairs
+            ]
 
         counts = pc.coalesce(self.num_records, other.num_records)
         bounds = either(self.minima, other.minima), either(self.maxima, other.maxima)
         nulls, numbers = either(self.null_counts, other.null_counts), either(self.numbers, other.numbers)
-        return _Known(counts, *bounds, nulls, numbers)
+        return _Statistics(counts, *bounds, nulls, numbers)
 
 
 def unknown_to(parsed: pa.StructType, leaves: Iterable[Leaf]) -> set[Leaf]:
@@ -358,7 +360,7 @@ def decimal_digits(leaves: Sequence[Leaf]) -> int:
     return max((leaf.type.precision for leaf in leaves if pa.types.is_decimal(leaf.type)), default=0)
 
 
-def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Known:
+def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Statistics:
     paths = statistics_paths(leaves)
     kinds = [
         pa.int64(),
@@ -369,17 +371,17 @@ def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Known:
         texts = [_column(raw, text_column(path), pa.string()) for path in paths]
         values = [typed(text, kind) for text, kind in zip(texts, kinds, strict=True)]
     elif not leaves:
-        return _Known(record_counts(_column(raw, "stats", pa.string())), [], [], [], [])
+        return _Statistics(record_counts(_column(raw, "stats", pa.string())), [], [], [], [])
     else:
         stats = _column(raw, "stats", pa.string())
         values = json_values(stats, list(zip(paths, kinds, strict=True)))
     count, tight = values[:2]
     minima, maxima = values[2::3], values[3::3]
     nulls = [_count(values[4 + 3 * at], count, tight) for at in range(len(leaves))]
-    return _Known(count, minima, maxima, nulls, maxima)
+    return _Statistics(count, minima, maxima, nulls, maxima)
 
 
-def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Known:
+def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Statistics:
     count = _typed_leaf(parsed, ("numRecords",), pa.int64())
     tight = _typed_leaf(parsed, ("tightBounds",), pa.bool_())
     bounds = [
@@ -390,7 +392,7 @@ def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Known:
         _count(_typed_leaf(parsed, ("nullCount", *leaf.physical), pa.int64()), count, tight)
         for leaf in leaves
     ]
-    return _Known(count, bounds[0], bounds[1], nulls, bounds[1])
+    return _Statistics(count, bounds[0], bounds[1], nulls, bounds[1])
 
 
 def _maxima_count_nan(raw: pa.Table) -> pa.Array:

@@ -130,20 +130,20 @@ def json_texts(
 
 
 def json_values(
-    documents: pa.Array | pa.ChunkedArray, wanted: Sequence[tuple[Path, pa.DataType]]
+    documents: pa.Array | pa.ChunkedArray, typed_paths: Sequence[tuple[Path, pa.DataType]]
 ) -> list[pa.Array]:
     """The value at each path of each document, in the given type; null where there is none of that type."""
     array = whole(documents)
-    digits = max((kind.precision for _, kind in wanted if pa.types.is_decimal(kind)), default=0)
+    digits = max((kind.precision for _, kind in typed_paths if pa.types.is_decimal(kind)), default=0)
     if len(array) < _DUCKDB_FROM or digits > DOUBLE_DIGITS:
         try:
-            return _values_by_msgspec(array, wanted)
+            return _values_by_msgspec(array, typed_paths)
         except (msgspec.DecodeError, UnicodeDecodeError, pa.ArrowInvalid, OverflowError):
             # Some document is broken, or some value has another type, so each document is decoded on its
             # own.
             pass
-    texts = json_texts(array, [path for path, _ in wanted], digits)
-    return [typed(text, kind) for text, (_, kind) in zip(texts, wanted, strict=True)]
+    texts = json_texts(array, [path for path, _ in typed_paths], digits)
+    return [typed(text, kind) for text, (_, kind) in zip(texts, typed_paths, strict=True)]
 
 
 def text_column(path: Path) -> str:
@@ -156,12 +156,12 @@ def record_counts(documents: pa.Array | pa.ChunkedArray) -> pa.Array:
     array = whole(documents)
     # Matching a regular expression on whole documents costs three times as much as cutting them first.
     starts = pc.binary_slice(array.cast(pa.binary()), 0, _COUNT_BYTES).cast(pa.string(), safe=False)
-    found = pc.struct_field(pc.extract_regex(starts, r'^\{"numRecords":(?P<n>\d+)[,}]'), [0])
-    missed = pc.and_(pc.is_null(found), pc.is_valid(array))
+    counts = pc.struct_field(pc.extract_regex(starts, r'^\{"numRecords":(?P<n>\d+)[,}]'), [0])
+    missed = pc.and_(pc.is_null(counts), pc.is_valid(array))
     if pc.any(missed, min_count=0).as_py():
         (rest,) = json_texts(pc.filter(array, missed), [("numRecords",)])
-        found = pc.replace_with_mask(found, missed, rest)
-    return typed(found, pa.int64())
+        counts = pc.replace_with_mask(counts, missed, rest)
+    return typed(counts, pa.int64())
 
 
 def map_values(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
@@ -171,11 +171,11 @@ def map_values(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
     keys = pa.ListArray.from_arrays(array.offsets, array.keys)
     items = pa.ListArray.from_arrays(array.offsets, array.items).flatten()
     held = pc.equal(keys.flatten(), scalar(key, pa.string()))
-    found: pa.Array = pc.filter(items, held)
+    values: pa.Array = pc.filter(items, held)
     rows = pc.filter(pc.list_parent_indices(keys), held)
-    if len(found) == len(array) and array.null_count == 0 and pc.count_distinct(rows).as_py() == len(rows):
-        return found
-    return found.take(pc.index_in(integers(np.arange(len(array))).cast(rows.type), value_set=rows))
+    if len(values) == len(array) and array.null_count == 0 and pc.count_distinct(rows).as_py() == len(rows):
+        return values
+    return values.take(pc.index_in(integers(np.arange(len(array))).cast(rows.type), value_set=rows))
 
 
 def _padded(cut: pa.ListArray) -> pa.ListArray:
@@ -196,13 +196,13 @@ def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
     pointers = ["/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path) for path in paths]
     columns = ", ".join(f"found[{index + 1}] AS c{index}" for index in range(len(pointers)))
     columns += f", {reads_differently('document', paths)} AS differs"
-    wanted = ", ".join(quoted_text(pointer) for pointer in pointers)
-    values = f"json_extract_string(document, [{wanted}])"
+    pointer_list = ", ".join(quoted_text(pointer) for pointer in pointers)
+    values = f"json_extract_string(document, [{pointer_list}])"
     with database.connect() as connection:
         connection.register("source", pa.table({"document": array}))
 
-        def run(found: str) -> Any:
-            query = f"SELECT {columns} FROM (SELECT document, {found} AS found FROM source)"
+        def run(expression: str) -> Any:
+            query = f"SELECT {columns} FROM (SELECT document, {expression} AS found FROM source)"
             return connection.sql(query).to_arrow_table()
 
         try:
@@ -248,27 +248,27 @@ def differing(texts: Sequence[ColumnKind], differs: ColumnKind) -> ColumnKind:
 
     DuckDB gives the object where a scalar belongs as text, like a text that looks like an object.
     """
-    found = pc.fill_null(differs, scalar(False, pa.bool_()))
+    again = pc.fill_null(differs, scalar(False, pa.bool_()))
     for text in texts:
         nested = pc.or_(pc.starts_with(text, "{"), pc.starts_with(text, "["))
-        found = pc.or_(found, pc.fill_null(nested, scalar(False, pa.bool_())))
-    return found
+        again = pc.or_(again, pc.fill_null(nested, scalar(False, pa.bool_())))
+    return again
 
 
 def texts_by_msgspec(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
     """The scalar at each path of each document as text; of two equal keys the last counts, as for Spark."""
-    found = _follow(array, [(path, msgspec.Raw) for path in paths], _or_none)
+    columns = _follow(array, [(path, msgspec.Raw) for path in paths], _or_none)
     return [
         pa.array([None if value is None else _scalar_text(bytes(value)) for value in values], pa.string())
-        for values in found
+        for values in columns
     ]
 
 
-def _values_by_msgspec(array: pa.Array, wanted: Sequence[tuple[Path, pa.DataType]]) -> list[pa.Array]:
+def _values_by_msgspec(array: pa.Array, typed_paths: Sequence[tuple[Path, pa.DataType]]) -> list[pa.Array]:
     """The fast path: decode each value to the Python type of its column."""
-    found = _follow(array, [(path, _python_type(kind) | None) for path, kind in wanted])
+    columns = _follow(array, [(path, _python_type(kind) | None) for path, kind in typed_paths])
     arrays = []
-    for values, (_, kind) in zip(found, wanted, strict=True):
+    for values, (_, kind) in zip(columns, typed_paths, strict=True):
         if pa.types.is_temporal(kind):
             arrays.append(typed(from_values(values, pa.string()), kind))
         elif pa.types.is_nested(kind) or pa.types.is_binary(kind):

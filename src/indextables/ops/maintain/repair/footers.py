@@ -89,11 +89,13 @@ def _statistics(
         at = positions.get(item.name)
         if at is None or item.name in partition_columns:
             continue
-        found = [parquet.row_group(group).column(at).statistics for group in range(parquet.num_row_groups)]
-        if all(stats is not None and stats.has_null_count for stats in found):
-            nulls[item.name] = sum(stats.null_count for stats in found)
+        statistics = [
+            parquet.row_group(group).column(at).statistics for group in range(parquet.num_row_groups)
+        ]
+        if all(stats is not None and stats.has_null_count for stats in statistics):
+            nulls[item.name] = sum(stats.null_count for stats in statistics)
         if _is_bounded(item.type):
-            _bounds(item, found, low, high)
+            _bounds(item, statistics, low, high)
     return low, high, nulls
 
 
@@ -102,10 +104,12 @@ def _is_bounded(kind: pa.DataType) -> bool:
     return not (unordered or pa.types.is_null(kind))
 
 
-def _bounds(item: pa.Field, found: list[Any], low: dict[str, str], high: dict[str, str]) -> None:
-    known = [stats for stats in found if stats is not None and (stats.has_min_max or stats.num_values == 0)]
-    valued = [stats for stats in known if stats.has_min_max]
-    if len(known) != len(found) or not valued:
+def _bounds(item: pa.Field, statistics: list[Any], low: dict[str, str], high: dict[str, str]) -> None:
+    bounded = [
+        stats for stats in statistics if stats is not None and (stats.has_min_max or stats.num_values == 0)
+    ]
+    valued = [stats for stats in bounded if stats.has_min_max]
+    if len(bounded) != len(statistics) or not valued:
         return
     least = encode_stat(min(stats.min for stats in valued), item.type)
     greatest = encode_stat(max(stats.max for stats in valued), item.type)

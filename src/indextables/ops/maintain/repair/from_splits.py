@@ -101,9 +101,9 @@ def salvage(
     ]
     workers = workers_for(runtime, 10 * len(paths))
     work = partial(rebuild_add, portable(source.around, workers))
-    found = workers.map(work, paths, parallelism=options.repair.parallelism)
+    rebuilt = workers.map(work, paths, parallelism=options.repair.parallelism)
     splits = []
-    for path, outcome in zip(paths, watched(found, progress, "Reading footers", len(paths)), strict=True):
+    for path, outcome in zip(paths, watched(rebuilt, progress, "Reading footers", len(paths)), strict=True):
         if isinstance(outcome, Rebuilt):
             splits.append(outcome)
         else:
@@ -122,13 +122,13 @@ def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> LogContents:
     metadata = left.metadata or _metadata(live)
     adds = []
     for split in live:
-        known = left.added.get(split.add.path)
-        if known is None and split.table_id != (metadata.split_table_id or metadata.id):
+        logged = left.added.get(split.add.path)
+        if logged is None and split.table_id != (metadata.split_table_id or metadata.id):
             _log.warning(
                 "REPAIR FROM SPLITS leaves out %s: it belongs to the table %s", split.add.path, split.table_id
             )
         else:
-            adds.append(known or split.add)
+            adds.append(logged or split.add)
     return LogContents(
         version=left.version,
         protocol=left.protocol or CURRENT,

@@ -108,7 +108,7 @@ class RepairPlan:
 
 
 def plan_repair(
-    found: LogContents,
+    contents: LogContents,
     present: Collection[str] | None,
     options: Options,
     now_ms: int,
@@ -121,22 +121,22 @@ def plan_repair(
     Every add says that it changes data, also one that a merge wrote: in the new log it is the first to
     bring its rows.
     """
-    kept = [add for add in found.adds if present is None or add.path in present]
-    missing = tuple(add.path for add in found.adds if present is not None and add.path not in present)
-    schema = _schema(found.metadata)
-    partitions = found.metadata.partition_columns
-    short = [truncate_add(_statistics(add, options), schema, partitions, options) for add in kept]
+    present_adds = [add for add in contents.adds if present is None or add.path in present]
+    missing = tuple(add.path for add in contents.adds if present is not None and add.path not in present)
+    schema = _schema(contents.metadata)
+    partitions = contents.metadata.partition_columns
+    short = [truncate_add(_statistics(add, options), schema, partitions, options) for add in present_adds]
     adds, truncated = [add for add, _ in short], Truncated.total(done for _, done in short)
     truncated.report()
-    paths = {add.path for add in kept}
+    paths = {add.path for add in present_adds}
     # An expired skip comes along too: its count of failures goes on, as in checkpoints.
-    skips = [skip for skip in found.skips if skip.path in paths]
-    metadata = new_incarnation(found.metadata, None if closing is None else closing.repair)
+    skips = [skip for skip in contents.skips if skip.path in paths]
+    metadata = new_incarnation(contents.metadata, None if closing is None else closing.repair)
     info = CommitInfo(
         timestamp=now_ms,
         operation="REPAIR",
         operation_parameters={
-            "sourceVersion": found.version,
+            "sourceVersion": contents.version,
             **({} if closing is None else {CLOSED_VERSION: closing.version, COMMAND: closing.command}),
         },
         operation_metrics={
@@ -150,9 +150,9 @@ def plan_repair(
     )
     # A Parquet checkpoint needs its protocol from the beginning, or it would take a version of its own.
     parquet = options.checkpoint.prefers_parquet(len(adds))
-    protocol = reopened(found.protocol)
+    protocol = reopened(contents.protocol)
     protocol = merged(protocol, WITH_PARQUET) if parquet else protocol
-    state: tuple[Action, ...] = (*adds, *skips, *found.txns, info)
+    state: tuple[Action, ...] = (*adds, *skips, *contents.txns, info)
     return RepairPlan(protocol, metadata, state, len(adds), missing)
 
 
@@ -212,10 +212,10 @@ class Survey:
 
 def survey_log(job: RepairJob) -> Survey:
     """Read the source, and look for the splits it names."""
-    found = _read(job)
+    contents = _read(job)
     # A table's properties say how its log is written, this one as well.
-    job = replace(job, options=job.options.over(found.metadata.configuration, job.source.log_uri))
-    return Survey(job, found, _present(job, found))
+    job = replace(job, options=job.options.over(contents.metadata.configuration, job.source.log_uri))
+    return Survey(job, contents, _present(job, contents))
 
 
 def all_missing(job: RepairJob, plan: RepairPlan) -> str | None:
@@ -292,29 +292,29 @@ def _snapshot(source: LogDirectory, options: Options, version: int | None) -> Sn
         ) from nothing
 
 
-def _present(job: RepairJob, found: LogContents) -> Collection[str] | None:
+def _present(job: RepairJob, contents: LogContents) -> Collection[str] | None:
     """The paths whose files are there, or there and whole; None when nothing is checked."""
     checked = job.options.repair.validate_splits
     if checked == "false":
         return None
     store, width = job.source.around, job.options.repair.parallelism
     # What lies outside the table is looked at only where the options allow it, and kept in any case.
-    adds = [add for add in found.adds if is_allowed(store, add.path)]
+    adds = [add for add in contents.adds if is_allowed(store, add.path)]
     paths = [add.path for add in adds]
     sizes = existing_sizes(store, paths, job.runtime, parallelism=width, progress=job.progress)
     deep = checked == "deep"
-    found_wrong = inspect_splits(
+    findings = inspect_splits(
         store, adds, sizes, job.runtime, deep=deep, parallelism=width, progress=job.progress
     )
-    lost = {finding.path: finding.rows for finding in found_wrong if finding.rows is not None}
+    lost = {finding.path: finding.rows for finding in findings if finding.rows is not None}
     for path, reason in lost.items():
         _log.warning("REPAIR leaves out %s: %s", path, reason)
-    for finding in found_wrong:
+    for finding in findings:
         if finding.index is not None:
             _log.warning(
                 "the index of %s cannot be used: %s; MERGE SPLITS writes it anew", finding.path, finding.index
             )
-    return {add.path for add in found.adds if add.path not in lost}
+    return {add.path for add in contents.adds if add.path not in lost}
 
 
 def publish(job: RepairJob, plan: RepairPlan) -> None:

@@ -47,13 +47,13 @@ def carry_out(job: RepairJob) -> RepairResult:
     _require_apart(job.source, job.target)
     if job.source.name == DELTA_LOG:
         raise of_delta(job.source)
-    found = plan = None
+    contents = plan = None
     try:
         if job.request.swap:
             return swap(job)
         require_empty(job.target)
         survey = survey_log(job)
-        found = survey.contents
+        contents = survey.contents
         plan = survey.plan()
         check_plan(survey.job, plan)
         publish(survey.job, plan)
@@ -61,8 +61,8 @@ def carry_out(job: RepairJob) -> RepairResult:
         raise
     except Error as error:
         _log.error("REPAIR of %s failed: %s", job.request.source, error)
-        return _result(job, found, plan, f"ERROR: {error.message}{_ways_out(job.request, error)}")
-    return _result(job, found, plan, all_missing(job, plan) or SUCCESS)
+        return _result(job, contents, plan, f"ERROR: {error.message}{_ways_out(job.request, error)}")
+    return _result(job, contents, plan, all_missing(job, plan) or SUCCESS)
 
 
 def _ways_out(request: RepairRequest, error: Error) -> str:
@@ -75,13 +75,15 @@ def _ways_out(request: RepairRequest, error: Error) -> str:
     )
 
 
-def _result(job: RepairJob, found: LogContents | None, plan: RepairPlan | None, status: str) -> RepairResult:
+def _result(
+    job: RepairJob, contents: LogContents | None, plan: RepairPlan | None, status: str
+) -> RepairResult:
     source, target = job.request.source, job.request.target
-    if found is None or plan is None:
+    if contents is None or plan is None:
         return RepairResult(source, target, -1, 0, 0, 0, status)
     missing = len(plan.missing)
     return RepairResult(
-        source, target, found.version, plan.valid + missing, plan.valid, missing, status, plan.missing
+        source, target, contents.version, plan.valid + missing, plan.valid, missing, status, plan.missing
     )
 
 

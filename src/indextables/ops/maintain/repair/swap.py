@@ -370,8 +370,8 @@ def _switch(source: LogSource, staged: Staged) -> None:
 def _retire_old(source: LogSource, staged: Staged) -> None:
     """Raise the floor to the first version of the repaired log, and delete what lies below."""
     version, listing = staged.closing.version + 1, list_log(source.store, NATIVE)
-    kept = [item for item in NATIVE.checkpoints(listing.files) if item.version == version]
-    if not any(readable(source, item) for item in kept):
+    switched = [item for item in NATIVE.checkpoints(listing.files) if item.version == version]
+    if not any(readable(source, item) for item in switched):
         raise CorruptLogError(
             f"{source.store.uri}: the checkpoint of version {version} cannot be read back, so the old log "
             "was left alone.",
