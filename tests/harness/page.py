@@ -144,8 +144,8 @@ def stories_text() -> str:
     if told is None:
         return ""
     lines = [
-        "Stories that other systems published, told again step by step (`tests/harness/stories.py`): ten writers append 200",
-        "times each, as processes on a local disk and in the simulation; a DELETE is planned, others append rows that",
+        "Stories that other systems published, told again step by step (`tests/harness/stories.py`): ten writers append",
+        "at once, as processes on a local disk and in the simulation; a DELETE is planned, others append rows that",
         "match it, and it is tried again; a conditional put takes effect and its reply is lost, or it is sent again and",
         "fails against itself. *Refused* writers were told that nothing was committed, and nothing was.",
         "",
