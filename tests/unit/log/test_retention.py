@@ -286,3 +286,9 @@ def test_where_no_checkpoint_lies_near_the_cut_one_is_written():
     offered = builder.log().versions()
     assert offered == list(range(60, 92))
     assert builder.log().snapshot(version=60).num_files == 60
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_a_cleanup_without_anything_to_do_counts_nothing(enabled):
+    result = LogBuilder(options={"cleanup.enabled": enabled}).create().log().cleanup()
+    assert (result.versions_deleted, result.checkpoints_deleted, result.failures) == (0, 0, 0)

@@ -76,6 +76,7 @@ def test_a_second_merge_has_nothing_to_do(table):
 def test_a_dry_run_shows_the_plan_and_changes_nothing(table):
     before = fingerprint(table.root)
     result = merge(table, dry_run=True)
+    assert result.message.startswith("would merge 5 splits in 1 group: ")
     assert (result.status, result.merged_files, result.merge_groups, result.merged_size_bytes) == (
         "DRY RUN",
         5,

@@ -12,6 +12,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import Error
+from indextables.options import Options
+from indextables.storage.envelope import pack, unpack
 
 SCHEMA = pa.schema([("id", pa.int64())])
 LOG = "_transaction_log"
@@ -109,3 +111,14 @@ def test_a_part_of_0_2_0_in_the_place_of_its_checkpoint_loses_no_row(tmp_path, v
     assert it.Table.open(root, options={"checkpoint.format": "parquet"}).checkpoint() is not None
     (root / LOG / "_last_checkpoint").unlink(missing_ok=True)
     assert ids(root) == list(range(9))
+
+
+def test_a_part_with_other_content_than_was_written_is_refused(tmp_path):
+    """Whole, packed and in its place: only the checksum in the manifest tells."""
+    root = made_now(tmp_path / "t", "json")
+    _, parts = main_and_parts(root, it.Table.open(root).version, "json")
+    text = unpack(parts[1].read_bytes(), name=parts[1].name)
+    changed = text.replace(b'"numRecords":1', b'"numRecords":7')
+    assert changed != text
+    parts[1].write_bytes(pack(changed, Options.of({}).compression))
+    assert it.Table.open(root).count() == 9
