@@ -10,7 +10,7 @@ import pytest
 
 from indextables.errors import CorruptLogError
 from indextables.log.adds import decoder as add_decoder
-from indextables.log.adds.columns import Leaf, adds_columns, leaves_of
+from indextables.log.adds.columns import AddLeaf, adds_columns, leaves_of
 from indextables.log.adds.decoder import decode_adds, decode_lines
 from indextables.log.adds.lines import join_lines, line_array, lines_adds
 from indextables.model.lines import decode_many
@@ -96,7 +96,7 @@ def columns_of_actions(lines, leaves):
     return adds_columns(list(lines_adds(lines, "lines")), leaves)
 
 
-def question(dice: random.Random) -> tuple[Leaf, ...]:
+def question(dice: random.Random) -> tuple[AddLeaf, ...]:
     return tuple(dice.sample(LEAVES, dice.randint(1, len(LEAVES))))
 
 

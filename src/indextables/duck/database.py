@@ -57,7 +57,7 @@ def _cursor() -> Any:
         return database.cursor()
 
 
-class QueryError(Exception):
+class DuckError(Exception):
     """DuckDB did not answer; this does not mean that the file is damaged."""
 
 
@@ -70,7 +70,7 @@ def run(query: str, *values: object) -> pa.Table:
             rows: pa.Table = connection.sql(query, params=values).to_arrow_table()
             return rows
     except duckdb.Error as failed:
-        raise QueryError(str(failed)) from failed
+        raise DuckError(str(failed)) from failed
 
 
 def can_name(path: str) -> bool:

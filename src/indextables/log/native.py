@@ -88,11 +88,11 @@ class NativeSource(LongTailSource):
         data = self.store.get(self.path(file.name), etag=file.etag)
         lines = LineCount()
         if is_packed(data):
-            kept = b""
+            partial_line = b""
             for block in unpack_blocks(data, file.name):
-                whole, end, kept = (kept + block).rpartition(b"\n")
-                lines.take(whole + end)
-            lines.take(kept)
+                whole_lines, end, partial_line = (partial_line + block).rpartition(b"\n")
+                lines.take(whole_lines + end)
+            lines.take(partial_line)
         elif data:
             lines.take(unsealed(data, file.name, file.version))
         heads: Sequence[Action] = ()
@@ -101,13 +101,13 @@ class NativeSource(LongTailSource):
             check_version(heads, file.name, file.version)
         else:
             heads = NATIVE.decode_commit(data, name=file.name, version=file.version)
-        self.require_kept(file, heads)
+        self.refuse_retired(file, heads)
         piece = NativePiece(file.name, file.version, len(data), file.etag)
         return ScannedCommit(file.version, tuple(heads), (piece,), lines.adds, lines.removes)
 
 
 @dataclass(frozen=True, slots=True)
-class LateEngine:
+class LazyEngine:
     """An engine whose module is imported by its first replay: opening a small table does not need it."""
 
     name: str
@@ -130,7 +130,7 @@ def _reference() -> ReplayEngine:
     return ReferenceEngine()
 
 
-class LateReader:
+class LazyReader:
     """The native checkpoint reader, whose module is imported when the first checkpoint is read."""
 
     def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
@@ -153,9 +153,11 @@ def native_source(
     store: Store, options: Options, runtime: Runtime, versions: VersionCache | None = None
 ) -> NativeSource:
     """How a native log in a store is read."""
-    late = (LateEngine("reference", _reference), LateEngine("columnar", _columnar))
-    engines: dict[str, ReplayEngine] = {engine.name: engine for engine in late}
-    return NativeSource(store, NATIVE, LateReader(), engines, options, runtime, versions)
+    engines: dict[str, ReplayEngine] = {
+        "reference": LazyEngine("reference", _reference),
+        "columnar": LazyEngine("columnar", _columnar),
+    }
+    return NativeSource(store, NATIVE, LazyReader(), engines, options, runtime, versions)
 
 
 def write_native_checkpoint(snapshot: Snapshot) -> Checkpoint:

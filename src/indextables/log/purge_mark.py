@@ -39,13 +39,13 @@ def drop_marks(source: LogSource, names: Iterable[str]) -> None:
 
 
 def check_splits(
-    store: Store, actions: Iterable[Action], known: Collection[str] | None, marks: Collection[str]
+    store: Store, actions: Iterable[Action], earlier_marks: Collection[str] | None, marks: Collection[str]
 ) -> None:
     """Raise MissingSplitError when a PURGE began after the writer did and a split to be committed is gone.
 
-    `known` are the marks that were there before the writer began; None if it did not look.
+    `earlier_marks` are the ones that were there before the writer began; None if it did not look.
     """
-    if not set(marks) - set(known or ()):
+    if not set(marks) - set(earlier_marks or ()):
         return
     paths = [action.path for action in actions if isinstance(action, AddAction)]
     for path, present in zip(

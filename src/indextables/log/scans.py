@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_KEPT = 1000
+_MAX_SCANS = 1000
 _FILTERS = 200
 _LARGEST_FILTER = 1000
 
 _lock = threading.Lock()
-_scans: deque[Scan] = deque(maxlen=_KEPT)
+_scans: deque[Scan] = deque(maxlen=_MAX_SCANS)
 
 
 @dataclass(frozen=True, slots=True)

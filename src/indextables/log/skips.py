@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def next_skip(
-    known: SkipAction | None,
+    previous: SkipAction | None,
     path: str,
     reason: str,
     operation: str,
@@ -28,7 +28,7 @@ def next_skip(
     partition_values: Mapping[str, str | None] | None = None,
     size: int | None = None,
 ) -> SkipAction:
-    """The skip to record now: continues the count of the known one, and never shortens its cooldown."""
+    """The skip to record now: counts on from the previous one and never shortens its cooldown."""
     until = now_ms + round(cooldown_hours * HOUR_MS)
     return SkipAction(
         path=path,
@@ -37,8 +37,8 @@ def next_skip(
         operation=operation,
         partition_values=partition_values,
         size=size,
-        retry_after=until if known is None else max(until, known.retry_after or 0),
-        skip_count=1 if known is None else known.skip_count + 1,
+        retry_after=until if previous is None else max(until, previous.retry_after or 0),
+        skip_count=1 if previous is None else previous.skip_count + 1,
     )
 
 

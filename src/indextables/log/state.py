@@ -81,7 +81,7 @@ class LogSource:
         """The store's time now, from which ages are measured; None if it cannot be had."""
         return store_time_ms(self.store, self.dialect.log_dir)
 
-    def require_kept(self, file: LogFile, actions: Sequence[Action]) -> None:
+    def refuse_retired(self, file: LogFile, actions: Sequence[Action]) -> None:
         """Refuse a version that was retired after the log was listed: it is gone, not empty."""
         if actions and isinstance(actions[-1], CommitInfo) and actions[-1].retired:
             raise NotFoundError(
@@ -102,7 +102,7 @@ class LogSource:
         except CorruptLogError as bad:
             bad.fields.setdefault("version", file.version)
             raise
-        self.require_kept(file, actions)
+        self.refuse_retired(file, actions)
         if self.versions is not None and len(actions) <= _CACHED_ACTIONS:
             # A commit of a million lines is in the tail already; caching it as well would only cost memory.
             self.versions.put(file.identity, actions)

@@ -48,7 +48,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeRange:
     """A range of a time column: from `start` on, before `end`."""
 
     column: str
@@ -63,7 +63,7 @@ class RowRequest:
     query: str | None = None
     text: str | None = None
     choices: tuple[Choice, ...] = ()
-    span: Span | None = None
+    span: TimeRange | None = None
     version: int | None = None
     columns: tuple[str, ...] | None = None
     sort: str | None = None
@@ -104,7 +104,7 @@ class RowRequest:
 def read_row_request(params: Mapping[str, str]) -> RowRequest:
     """Read the parameters of a request; OptionError names one that cannot be understood."""
     time = params.get("time") or None
-    span = Span(time, params.get("from") or None, params.get("to") or None) if time else None
+    span = TimeRange(time, params.get("from") or None, params.get("to") or None) if time else None
     sort = params.get("sort") or None
     limit = _whole(params, "limit", PAGE_ROWS)
     offset = _whole(params, "offset", 0)

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from indextables.index.codec.numbers import Array
-from indextables.index.query.plan import Key, OneTerm, Plan, Scored, Session, Span, conjunction_lists
+from indextables.index.query.plan import Key, OneTerm, Plan, Scored, Session, WordBounds, conjunction_lists
 from indextables.index.read.lookup import Term
 from indextables.index.read.rowset import RowSetLike, difference, everything, intersection, nothing, union
 from indextables.index.read.words import WordPostings
@@ -62,7 +62,7 @@ class Combined(Plan):
         words = [part.key for part in self.must if isinstance(part, OneTerm) and part.exact]
         return words if len(words) == len(self.parts) else ()
 
-    def spans(self) -> Sequence[Span]:
+    def spans(self) -> Sequence[WordBounds]:
         return [span for part in self.parts for span in part.spans()]
 
     def terms(self) -> Sequence[Term]:
@@ -164,7 +164,7 @@ class Boost(Plan):
     def keys(self) -> Sequence[Key]:
         return self.part.keys()
 
-    def spans(self) -> Sequence[Span]:
+    def spans(self) -> Sequence[WordBounds]:
         return self.part.spans()
 
     def terms(self) -> Sequence[Term]:

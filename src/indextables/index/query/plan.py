@@ -36,7 +36,7 @@ Scored: TypeAlias = tuple[Array, Array]
 """For some rows: whether each matches, and its score, which is 0 where it does not."""
 Key: TypeAlias = tuple[int, bytes]
 """A field number, and a word of that field."""
-Span: TypeAlias = tuple[int, bytes, bytes | None]
+WordBounds: TypeAlias = tuple[int, bytes, bytes | None]
 """A field, the first word and the end of a range of words; None means up to the last."""
 
 
@@ -49,11 +49,11 @@ class Session:
         self.statistics: Statistics | None = None
         self._entries: dict[Key, Entry | None] = {}
         self._words: dict[Key, WordPostings] = {}
-        self._slices: dict[Span, list[tuple[Block, int, int]]] = {}
+        self._slices: dict[WordBounds, list[tuple[Block, int, int]]] = {}
         self.phrases: dict[int, PhraseRows] = {}
         """The rows of every phrase of the plan, by the identity of the part."""
 
-    def look_up(self, keys: Sequence[Key], spans: Sequence[Span]) -> None:
+    def look_up(self, keys: Sequence[Key], spans: Sequence[WordBounds]) -> None:
         """Look up words and ranges of words, in one round trip."""
         index, root = self.index, self.index.root
         if index.add_remembered(keys, self._entries) and not spans:
@@ -102,7 +102,7 @@ class Session:
             word = self._words[key] = self.index.word(*key, entry)
         return word
 
-    def slices(self, span: Span) -> list[tuple[Block, int, int]]:
+    def slices(self, span: WordBounds) -> list[tuple[Block, int, int]]:
         """A range of words as parts of dictionary blocks."""
         if span not in self._slices:
             self.look_up([], [span])
@@ -129,7 +129,7 @@ class Session:
         return Statistics(self.index.rows, self.index.tokens, frequencies)
 
 
-def _slices_of(blocks: Sequence[Block], span: Span) -> list[tuple[Block, int, int]]:
+def _slices_of(blocks: Sequence[Block], span: WordBounds) -> list[tuple[Block, int, int]]:
     """The words of a range as block, first index and end, from the blocks that cover it."""
     _, low, high = span
     end_word = BEYOND if high is None else high
@@ -153,7 +153,7 @@ class Plan:
         """Words to look up."""
         return ()
 
-    def spans(self) -> Sequence[Span]:
+    def spans(self) -> Sequence[WordBounds]:
         """Ranges of words to look up."""
         return ()
 

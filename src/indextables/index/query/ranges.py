@@ -13,7 +13,7 @@ from indextables.index.codec.blocks import Block
 from indextables.index.codec.lists import has, pack, ranks
 from indextables.index.codec.numbers import Array, unframe, unplanes
 from indextables.index.query.patterns import Pattern
-from indextables.index.query.plan import Key, Plan, Scored, Session, Span, bm25, conjunction_lists
+from indextables.index.query.plan import Key, Plan, Scored, Session, WordBounds, bm25, conjunction_lists
 from indextables.index.read.global_positions import NO_PHRASE, PhraseRows, has_global_positions
 from indextables.index.read.lookup import Term
 from indextables.index.read.phrases import OneWord, PhrasePart, find_phrase, find_words
@@ -37,14 +37,14 @@ class WordRange(Plan):
     whole: bytes | None = None
 
     @property
-    def span(self) -> Span:
+    def span(self) -> WordBounds:
         """The range."""
         return self.field, self.low, self.high
 
     def keys(self) -> Sequence[Key]:
         return () if self.whole is None else ((self.field, self.whole),)
 
-    def spans(self) -> Sequence[Span]:
+    def spans(self) -> Sequence[WordBounds]:
         return (self.span,)
 
     def long_words(self, session: Session) -> list[WordPostings]:
@@ -90,11 +90,11 @@ class MatchingWords(Plan):
         return not self.ids
 
     @property
-    def span(self) -> Span:
+    def span(self) -> WordBounds:
         """The range."""
         return self.field, self.low, self.high
 
-    def spans(self) -> Sequence[Span]:
+    def spans(self) -> Sequence[WordBounds]:
         return (self.span,)
 
     def candidates(self, session: Session) -> RowSetLike:
@@ -249,7 +249,7 @@ class Phrase(Plan):
         more = ((self.field, GAPS),) if self.gaps and self.slop else ()
         return self._word_keys + more + tuple(self.last.keys() if self.last is not None else ())
 
-    def spans(self) -> Sequence[Span]:
+    def spans(self) -> Sequence[WordBounds]:
         return () if self.last is None else self.last.spans()
 
     def terms(self) -> Sequence[Term]:

@@ -1,6 +1,6 @@
 """Add actions as Arrow columns, in the layout that `files()` returns.
 
-A `Leaf` is one such column, or one field of a struct column (`min.price`). This module
+A `AddLeaf` is one such column, or one field of a struct column (`min.price`). This module
 says which leaves a table has, what they are called in the log, and how whole actions
 become one array per leaf. That way is slow and accepts every valid action; `decoder`
 reads the same leaves from JSON text and falls back to this one.
@@ -40,7 +40,7 @@ IN_STATS = {"num_records": "numRecords", "min": "minValues", "max": "maxValues",
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class AddLeaf:
     """One column to read of every add."""
 
     column: str
@@ -50,12 +50,12 @@ class Leaf:
     """Skip null counts for adds that have a bound: a bound already proves a value."""
 
 
-PATH = Leaf("path", None, pa.string())
+PATH = AddLeaf("path", None, pa.string())
 
 
 def leaves_of(
     schema: pa.Schema, partition_columns: Sequence[str], columns: Iterable[str] | None = None
-) -> tuple[Leaf, ...]:
+) -> tuple[AddLeaf, ...]:
     """Leaves of all columns of `files()`, or of the given ones; `path` always, the derived `uri` never."""
     return _leaves_of(schema, tuple(partition_columns), None if columns is None else frozenset(columns))
 
@@ -63,20 +63,20 @@ def leaves_of(
 @lru_cache(maxsize=32)
 def _leaves_of(
     schema: pa.Schema, partition_columns: tuple[str, ...], columns: frozenset[str] | None
-) -> tuple[Leaf, ...]:
+) -> tuple[AddLeaf, ...]:
     leaves = []
     for field in files_schema(schema, partition_columns, columns):
         if field.name in STRUCTS:
             leaves += [
-                Leaf(field.name, field.type.field(at).name, field.type.field(at).type)
+                AddLeaf(field.name, field.type.field(at).name, field.type.field(at).type)
                 for at in range(field.type.num_fields)
             ]
         elif field.name != "uri":
-            leaves.append(Leaf(field.name, None, field.type))
+            leaves.append(AddLeaf(field.name, None, field.type))
     return tuple(leaves)
 
 
-def adds_columns(adds: Sequence[AddAction], leaves: Sequence[Leaf]) -> list[pa.Array]:
+def adds_columns(adds: Sequence[AddAction], leaves: Sequence[AddLeaf]) -> list[pa.Array]:
     """One array per leaf, with one row for each action, in the order given."""
     columns = {leaf.column for leaf in leaves}
     statistics: list[FileStats] = []
@@ -99,7 +99,7 @@ def tabulate(
     return in_form(columns, files_schema(schema, partition_columns), store)
 
 
-def build(leaves: Sequence[Leaf], arrays: Sequence[Any]) -> pa.RecordBatch:
+def build(leaves: Sequence[AddLeaf], arrays: Sequence[Any]) -> pa.RecordBatch:
     """Assemble a batch in the layout of `files()` from its leaves; fields of one struct must be adjacent."""
     names: list[str] = []
     columns: list[pa.Array] = []
@@ -114,7 +114,7 @@ def build(leaves: Sequence[Leaf], arrays: Sequence[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def to_array(leaf: Leaf, values: list[Any]) -> pa.Array:
+def to_array(leaf: AddLeaf, values: list[Any]) -> pa.Array:
     """Convert the values of a leaf, as the log writes them, to an array of the leaf's type."""
     if leaf.column == "partition_values":
         return decode_partition_array(from_values(values, pa.string()), leaf.type)
@@ -142,7 +142,7 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
 """Where the value is stored: a statistic in the add's FileStats, any other column in the add itself."""
 
 
-def is_plausible(leaf: Leaf, array: pa.Array) -> bool:
+def is_plausible(leaf: AddLeaf, array: pa.Array) -> bool:
     """Whether a column is free of impossible values: negative counts and times outside the calendar."""
     low, high = _BOUNDS.get(leaf.column, (None, None))
     if low is None or array.null_count == len(array):

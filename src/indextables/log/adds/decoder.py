@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from indextables.log.adds.columns import IN_STATS, WIRE, Leaf, adds_columns, to_array
+from indextables.log.adds.columns import IN_STATS, WIRE, AddLeaf, adds_columns, to_array
 from indextables.log.adds.lines import LINE_END, line_chunk, lines_adds
 from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.model.lines import source_of
@@ -53,7 +53,7 @@ Row: TypeAlias = Any
 """An add, or a `stats` document, decoded by a type made for the query."""
 
 
-def decode_lines(lines: pa.BinaryArray, leaves: tuple[Leaf, ...], name: str) -> list[pa.Array]:
+def decode_lines(lines: pa.BinaryArray, leaves: tuple[AddLeaf, ...], name: str) -> list[pa.Array]:
     """One array per leaf for lines of a checkpoint; `name` is the file to name in errors."""
     decoder = _decoder(leaves)
     rows = None if decoder is None else decoder.rows(lines)
@@ -62,7 +62,7 @@ def decode_lines(lines: pa.BinaryArray, leaves: tuple[Leaf, ...], name: str) -> 
     return decoder.columns(rows)
 
 
-def decode_adds(adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[pa.Array]:
+def decode_adds(adds: Sequence[AddAction], leaves: tuple[AddLeaf, ...]) -> list[pa.Array]:
     """One array per leaf for adds of commits; adds that are still text are decoded straight into columns."""
     if [leaf.column for leaf in leaves] == ["path"]:
         return [pa.array([add.path for add in adds], pa.string())]
@@ -81,7 +81,7 @@ def decode_adds(adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[pa.
 class _Decoder:
     """A msgspec type with the fields of some leaves, and where in it each leaf is found."""
 
-    def __init__(self, leaves: tuple[Leaf, ...]) -> None:
+    def __init__(self, leaves: tuple[AddLeaf, ...]) -> None:
         self._leaves = leaves
         self._names: dict[str, dict[str, str]] = {}
         """The attribute names of a struct column's fields, by column."""
@@ -131,7 +131,7 @@ class _Decoder:
         nothing = [None] * len(rows)
         return [to_array(leaf, self._values(leaf, own.get(leaf.column, nothing))) for leaf in self._leaves]
 
-    def _values(self, leaf: Leaf, own: list[Any]) -> list[Any]:
+    def _values(self, leaf: AddLeaf, own: list[Any]) -> list[Any]:
         return own if leaf.child is None else self._children(leaf.column, leaf.child, own)
 
     def _children(self, column: str, child: str, parents: list[Row | None]) -> list[Any]:
@@ -217,7 +217,7 @@ def _struct(column: str, names: dict[str, str]) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _decoder(leaves: tuple[Leaf, ...]) -> _Decoder | None:
+def _decoder(leaves: tuple[AddLeaf, ...]) -> _Decoder | None:
     """The decoder for some leaves; None when msgspec does not accept one of the column names."""
     if any(leaf.child is not None and _UNNAMEABLE.search(leaf.child) for leaf in leaves):
         return None

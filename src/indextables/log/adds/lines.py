@@ -30,12 +30,12 @@ CAN_SEARCH = hasattr(pc, "search_sorted")
 _ENCODER = msgspec.json.Encoder()
 
 
-class _Keyed(msgspec.Struct, gc=False):
+class _WithPath(msgspec.Struct, gc=False):
     path: str
 
 
-_KEYED = msgspec.json.Decoder(_Keyed)
-_MANY_KEYED = msgspec.json.Decoder(list[_Keyed])
+PATH_DECODER = msgspec.json.Decoder(_WithPath)
+_MANY_PATHS = msgspec.json.Decoder(list[_WithPath])
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
@@ -91,7 +91,7 @@ def decode_add(line: bytes, name: str) -> AddAction:
 def decode_path(line: bytes, name: str) -> str:
     """The path of an add; nothing else is decoded."""
     try:
-        return _KEYED.decode(line).path
+        return PATH_DECODER.decode(line).path
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise _unreadable(name, bad) from bad
 
@@ -101,7 +101,7 @@ def join_lines(lines: Sequence[bytes]) -> bytes:
     return LINE_END.join([*lines, b""])
 
 
-def find_bytes(text: Bytes, *bytes_wanted: int) -> Positions:
+def find_bytes(text: Bytes, *byte_values: int) -> Positions:
     """The offsets at which any of some bytes occurs in a text.
 
     Works block by block, so that the masks of a block stay in the processor's cache.
@@ -109,8 +109,8 @@ def find_bytes(text: Bytes, *bytes_wanted: int) -> Positions:
     offsets = []
     for at in range(0, len(text), _BLOCK):
         block = text[at : at + _BLOCK]
-        mask = block == bytes_wanted[0]
-        for other in bytes_wanted[1:]:
+        mask = block == byte_values[0]
+        for other in byte_values[1:]:
             mask |= block == other
         offsets.append(np.flatnonzero(mask) + at)
     return np.concatenate(offsets) if offsets else np.zeros(0, dtype=np.int64)
@@ -145,7 +145,7 @@ def lines_adds(lines: pa.BinaryArray, name: str) -> Iterator[AddAction]:
 def line_paths(lines: pa.BinaryArray, name: str) -> pa.StringArray:
     """The paths of lines."""
     try:
-        adds = _MANY_KEYED.decode(b"[" + line_chunk(lines)[: -len(LINE_END)] + b"]")
+        adds = _MANY_PATHS.decode(b"[" + line_chunk(lines)[: -len(LINE_END)] + b"]")
         paths = [item.path for item in adds]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         paths = []
@@ -162,16 +162,16 @@ def text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:
     return np.frombuffer(text, dtype=np.uint8), ends.astype(np.int64)
 
 
-def search_paths(paths: pa.StringArray, wanted: Sequence[bytes]) -> tuple[Positions, npt.NDArray[np.bool_]]:
-    """For each path, its insertion index in a sorted array of paths, and whether the array holds it."""
+def search_paths(paths: pa.StringArray, sought: Sequence[bytes]) -> tuple[Positions, npt.NDArray[np.bool_]]:
+    """For each sought path, its insertion index in the sorted `paths`, and whether they hold it."""
     if CAN_SEARCH:
-        needles, others = pa.array(wanted, pa.binary()), paths.view(pa.binary())
+        needles, others = pa.array(sought, pa.binary()), paths.view(pa.binary())
         positions = pc.search_sorted(others, needles, side="left").to_numpy().astype(np.int64)
         beside = others.take(pa.array(np.minimum(positions, len(others) - 1)))
         return positions, pc.equal(beside, needles).to_numpy(zero_copy_only=False)
-    padded, sought = _padded(paths), np.array(wanted)
-    positions = np.searchsorted(padded, sought)
-    return positions, padded[np.minimum(positions, len(padded) - 1)] == sought
+    padded, needle = _padded(paths), np.array(sought)
+    positions = np.searchsorted(padded, needle)
+    return positions, padded[np.minimum(positions, len(padded) - 1)] == needle
 
 
 def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:

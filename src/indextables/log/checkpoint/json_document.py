@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from indextables.errors import CorruptLogError
-from indextables.log.adds.lines import LINE_END, chunk_raws, cut_text
+from indextables.log.adds.lines import LINE_END, PATH_DECODER, chunk_raws, cut_text
 from indextables.records import dataclass
 from indextables.storage.envelope import unpack_members
 
@@ -53,14 +53,9 @@ class _Actions(msgspec.Struct):
     commitInfo: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # noqa: N815 - wire name
 
 
-class _Keyed(msgspec.Struct):
-    path: str
-
-
 _ONE = msgspec.json.Decoder(_Actions)
 _MANY = msgspec.json.Decoder(list[_Actions])
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
-_KEYED = msgspec.json.Decoder(_Keyed)
 _DOCUMENT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -173,7 +168,7 @@ def _whole_document(document: dict[str, Any], name: str) -> Document:
 
 def _newest(raws: Iterable[Any]) -> list[Any]:
     """The adds sorted by path; of two with the same path the later one."""
-    live = {_KEYED.decode(raw).path: raw for raw in raws}
+    live = {PATH_DECODER.decode(raw).path: raw for raw in raws}
     return [live[path] for path in sorted(live)]
 
 
@@ -195,9 +190,9 @@ def _reduce(lines: Iterable[_Actions], name: str) -> Document:
             if (raw := getattr(line, key)) is not msgspec.UNSET:
                 head[key] = msgspec.json.decode(raw)
         if line.remove is not msgspec.UNSET:
-            live.pop(_KEYED.decode(line.remove).path, None)
+            live.pop(PATH_DECODER.decode(line.remove).path, None)
         if line.add is not msgspec.UNSET:
-            live[_KEYED.decode(line.add).path] = line.add
+            live[PATH_DECODER.decode(line.add).path] = line.add
         if line.commitInfo is not msgspec.UNSET:
             info = msgspec.json.decode(line.commitInfo)
             bound = bound or (isinstance(info, dict) and "version" in info)

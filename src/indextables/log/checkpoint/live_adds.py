@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.adds.columns import Leaf, check_increasing, disordered
+from indextables.log.adds.columns import AddLeaf, check_increasing, disordered
 from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import (
     CHUNK_LINES,
@@ -45,7 +45,7 @@ class _SortedTail:
     paths: list[bytes]
     touched: list[bytes]
     """Sorted by path, too."""
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[AddLeaf, ...]
 
     def batch(self, begin: int, end: int) -> pa.RecordBatch:
         """Some of the adds with their lines and columns, which a long tail never has all at once."""
@@ -54,7 +54,7 @@ class _SortedTail:
 
 
 def live_adds(
-    snapshot: Snapshot, options: Options, leaves: tuple[Leaf, ...] = ()
+    snapshot: Snapshot, options: Options, leaves: tuple[AddLeaf, ...] = ()
 ) -> Iterator[pa.RecordBatch]:
     """Batches of lines, with the leaves asked for; paths ascend, and each occurs once."""
     state = snapshot.state
@@ -87,7 +87,7 @@ def _batch(lines: pa.BinaryArray, columns: list[pa.Array]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
 
 
-def _tail(snapshot: Snapshot, leaves: tuple[Leaf, ...]) -> _SortedTail:
+def _tail(snapshot: Snapshot, leaves: tuple[AddLeaf, ...]) -> _SortedTail:
     tail = snapshot.state.tail
     adds = sorted(tail.adds.values(), key=lambda add: add.path.encode())
     paths = [add.path.encode() for add in adds]
@@ -113,7 +113,7 @@ def _merge(
 
 
 def _shortened(
-    batch: pa.RecordBatch, snapshot: Snapshot, options: Options, leaves: tuple[Leaf, ...]
+    batch: pa.RecordBatch, snapshot: Snapshot, options: Options, leaves: tuple[AddLeaf, ...]
 ) -> pa.RecordBatch:
     """Cut statistics over the limit, and those of columns that a suggestion leaves out.
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.adds.columns import Leaf, is_plausible
+from indextables.log.adds.columns import AddLeaf, is_plausible
 from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import LINE_END
 from indextables.model.arrays import whole
@@ -60,7 +60,7 @@ def count_rows(data: bytes, name: str) -> int:
 
 
 def read_leaves(
-    data: bytes, name: str, leaves: tuple[Leaf, ...], actions: int | None, *, text: bool = False
+    data: bytes, name: str, leaves: tuple[AddLeaf, ...], actions: int | None, *, text: bool = False
 ) -> Iterator[tuple[list[pa.Array], pa.BinaryArray | None]]:
     """One array per leaf for each row group; null where the file lacks a column.
 
@@ -84,7 +84,7 @@ def read_leaves(
 
 
 def _group_leaves(
-    file: Any, group: int, leaves: tuple[Leaf, ...], name: str, unasked: dict[pa.DataType, pa.Array]
+    file: Any, group: int, leaves: tuple[AddLeaf, ...], name: str, unasked: dict[pa.DataType, pa.Array]
 ) -> list[pa.Array] | None:
     """The leaves of one row group; None when a value is impossible."""
     present = set(file.schema_arrow.names)
@@ -110,7 +110,7 @@ def _group_leaves(
     return arrays
 
 
-def _is_bounded(table: pa.Table, leaf: Leaf) -> bool:
+def _is_bounded(table: pa.Table, leaf: AddLeaf) -> bool:
     """Whether every row has a minimum, or every row has a maximum, for the column of a null count."""
     bounds = (f"min.{leaf.child}", f"max.{leaf.child}")
     return any(item in table.column_names and not table.column(item).null_count for item in bounds)
@@ -138,7 +138,7 @@ def _encoding(kind: pa.DataType) -> str | None:
 class AddsWriter:
     """Writes one Parquet file of adds, batch by batch."""
 
-    def __init__(self, sink: IO[bytes], leaves: Sequence[Leaf], head: Mapping[str, Any]) -> None:
+    def __init__(self, sink: IO[bytes], leaves: Sequence[AddLeaf], head: Mapping[str, Any]) -> None:
         import pyarrow.parquet as pq
 
         text = msgspec.json.encode(head)
@@ -169,7 +169,7 @@ class AddsWriter:
         self._writer.close()
 
 
-def leaf_name(leaf: Leaf) -> str:
+def leaf_name(leaf: AddLeaf) -> str:
     """The name of a leaf's column in the file."""
     return leaf.column if leaf.child is None else f"{leaf.column}.{leaf.child}"
 

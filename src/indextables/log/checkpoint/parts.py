@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.log.adds.columns import Leaf
+from indextables.log.adds.columns import AddLeaf
 from indextables.log.adds.lines import CHUNK_LINES, LINE_END, line_chunk
 from indextables.log.checkpoint.json_document import (
     CLOSING,
@@ -224,7 +224,7 @@ class ParquetParts(Parts):
     chunk_rows = GROUP_LINES
 
     def __init__(
-        self, directory: Path, limit: int, head: Mapping[str, Any], leaves: tuple[Leaf, ...]
+        self, directory: Path, limit: int, head: Mapping[str, Any], leaves: tuple[AddLeaf, ...]
     ) -> None:
         super().__init__(directory, limit, head)
         self._leaves = leaves

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, NotFoundError, SchemaError
-from indextables.log.adds.columns import Leaf
+from indextables.log.adds.columns import AddLeaf
 from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import line_array, line_paths, lines_adds
 from indextables.log.checkpoint import parquet
@@ -139,14 +139,16 @@ class OpenCheckpoint:
                 )
             del content, chunks
 
-    def leaves(self, leaves: tuple[Leaf, ...], rows: Rows | None = None) -> Iterator[list[pa.Array]]:
+    def leaves(self, leaves: tuple[AddLeaf, ...], rows: Rows | None = None) -> Iterator[list[pa.Array]]:
         """One array per leaf, chunk by chunk, for all rows or for the given ones (ascending)."""
         if self.format == "parquet":
             groups = (arrays for arrays, _ in self._groups(leaves, text=False))
             return groups if rows is None else choose_rows(groups, rows)
         return (decode_lines(lines, leaves, self.name) for lines in self.lines(rows))
 
-    def lines_and_leaves(self, leaves: tuple[Leaf, ...]) -> Iterator[tuple[pa.BinaryArray, list[pa.Array]]]:
+    def lines_and_leaves(
+        self, leaves: tuple[AddLeaf, ...]
+    ) -> Iterator[tuple[pa.BinaryArray, list[pa.Array]]]:
         """JSON lines and leaves of the same adds, chunk by chunk."""
         if self.format == "parquet":
             for arrays, lines in self._groups(leaves, text=True):
@@ -157,7 +159,7 @@ class OpenCheckpoint:
             yield lines, decode_lines(lines, leaves, self.name)
 
     def _groups(
-        self, leaves: tuple[Leaf, ...], *, text: bool
+        self, leaves: tuple[AddLeaf, ...], *, text: bool
     ) -> Iterator[tuple[list[pa.Array], pa.BinaryArray | None]]:
         for name, content, actions in self.files(1):
             assert isinstance(content, bytes)

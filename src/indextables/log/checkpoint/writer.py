@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from indextables.errors import CorruptLogError, NotFoundError
-from indextables.log.adds.columns import Leaf, leaves_of
+from indextables.log.adds.columns import AddLeaf, leaves_of
 from indextables.log.adds.lines import line_paths
 from indextables.log.checkpoint.head import KEPT_COMMIT_IDS
 from indextables.log.checkpoint.json_document import COMMIT_IDS, ORDER
@@ -139,7 +139,7 @@ def _wire(action: Action) -> dict[str, Any]:
 def _create(snapshot: Snapshot, options: Options, clock: Clock, file_format: str) -> Written | None:
     head = _head(snapshot, options, clock.now_ms())
     with scratch_directory("checkpoint") as directory:
-        leaves: tuple[Leaf, ...] = ()
+        leaves: tuple[AddLeaf, ...] = ()
         limit = options.checkpoint.actions_per_part
         parts: Parts
         if file_format == "parquet":

@@ -36,7 +36,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class SchemaLeaf:
     """One column that can carry statistics: a leaf of the schema reached through structs only."""
 
     logical: Path
@@ -57,7 +57,7 @@ class DeltaColumns:
     mode: str
     partition_columns: tuple[str, ...]
     physical_names: Mapping[str, str]
-    leaves: Mapping[Path, Leaf]
+    leaves: Mapping[Path, SchemaLeaf]
 
     def physical_partitions(self) -> dict[str, str]:
         """Physical name of each partition column, by logical name."""
@@ -75,7 +75,7 @@ class DeltaColumns:
             leaves={leaf.physical: replace(leaf, logical=leaf.physical) for leaf in self.leaves.values()},
         )
 
-    def wanted(self, columns: Iterable[str] | None) -> list[Leaf]:
+    def select_leaves(self, columns: Iterable[str] | None) -> list[SchemaLeaf]:
         """Leaves of the named top-level columns (or dotted paths), of every column when None."""
         if columns is None:
             return [leaf for leaf in self.leaves.values() if leaf.logical[0] not in self.partition_columns]
@@ -170,7 +170,7 @@ def _opaque_type(kind: Any) -> Any:
 
 def _leaves(
     fields: Iterable[Mapping[str, Any]], parent: Any, logical: Path, physical: Path, mode: str
-) -> Iterator[Leaf]:
+) -> Iterator[SchemaLeaf]:
     for field in fields:
         arrow = parent.field(field["name"])
         here = (*logical, str(field["name"]))
@@ -187,4 +187,4 @@ def _leaves(
         comparable = not collated and not pa.types.is_binary(arrow.type)
         changes = metadata.get(_TYPE_CHANGES) or ()
         was_float = any(change.get("fromType") == "float" for change in changes)
-        yield Leaf(here, there, arrow.type, comparable, was_float)
+        yield SchemaLeaf(here, there, arrow.type, comparable, was_float)

@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 
 from indextables.log.delta.checkpoint.large import ROW, local_file, read_adds_with_texts, statistics_of
 from indextables.log.delta.checkpoint.reader import AddRows, DeltaCheckpointReader, pieces_of, read_adds
-from indextables.log.delta.columns import DeltaColumns, Leaf
+from indextables.log.delta.columns import DeltaColumns, SchemaLeaf
 from indextables.log.delta.files.file_table import (
     COLUMNS,
     DEFAULT_COLUMNS,
     STATISTICS,
-    Wanted,
+    FileProjection,
     decimal_digits,
     files_form,
     raw_table,
@@ -140,17 +140,17 @@ def checkpoint_pieces(request: DeltaRequest) -> tuple[list[AddRows], pa.Table]:
     return _Work(request).pieces()
 
 
-def wanted_columns(request: DeltaRequest) -> tuple[Wanted, Wanted | None]:
+def projections_of(request: DeltaRequest) -> tuple[FileProjection, FileProjection | None]:
     """The columns the result shows, and those the predicate needs (None without a predicate)."""
     shown = DEFAULT_COLUMNS if request.columns is None else tuple(request.columns)
-    output = Wanted.of([name for name in COLUMNS if name in shown], request.delta, None)
+    output = FileProjection.of([name for name in COLUMNS if name in shown], request.delta, None)
     if request.where is None:
         return output, None
     needs = columns_needed(request.where, request.partition_columns)
     names = {"partition_values"} if needs.partitions else set()
     if needs.statistics:
         names |= STATISTICS
-    return output, Wanted.of(names, request.delta, needs.statistics)
+    return output, FileProjection.of(names, request.delta, needs.statistics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class _Candidates:
     base_rows: int = 0
     bytes_read: int = 0
 
-    def with_documents(self, documents: pa.Array, output: Wanted) -> _Candidates:
+    def with_documents(self, documents: pa.Array, output: FileProjection) -> _Candidates:
         """The same adds with their statistics documents, which have more than the texts cut out of them."""
         raw = self.raw
         if output.leaves:
@@ -208,7 +208,7 @@ class _Work:
 
     def __init__(self, request: DeltaRequest) -> None:
         self._request = request
-        self._output, self._filtering = wanted_columns(request)
+        self._output, self._filtering = projections_of(request)
         self.stages = Stages()
 
     @cached_property
@@ -390,7 +390,7 @@ class _Work:
         return (raw if is_whole else raw.filter(pruned.mask)), pruned.metrics
 
 
-def _without_bounds(rows: pa.Table, leaves: Sequence[Leaf]) -> pa.Array:
+def _without_bounds(rows: pa.Table, leaves: Sequence[SchemaLeaf]) -> pa.Array:
     """Which rows have neither a minimum nor a maximum of some column."""
     bare = pa.repeat(scalar(False, pa.bool_()), rows.num_rows)
     for leaf in leaves:
@@ -402,7 +402,9 @@ def _without_bounds(rows: pa.Table, leaves: Sequence[Leaf]) -> pa.Array:
     return bare
 
 
-def _with_null_counts(rows: pa.Table, bare: pa.BooleanArray, file: str, leaves: Sequence[Leaf]) -> pa.Table:
+def _with_null_counts(
+    rows: pa.Table, bare: pa.BooleanArray, file: str, leaves: Sequence[SchemaLeaf]
+) -> pa.Table:
     """Add the null counts of the rows without bounds. Of the others, a bound already proves a value."""
     paths = [path for path in statistics_paths(leaves) if text_column(path) not in rows.column_names]
     documents = statistics_of(file, whole(rows.column(ROW)).filter(bare))

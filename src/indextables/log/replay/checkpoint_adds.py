@@ -18,13 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.errors import CorruptLogError
-from indextables.log.adds.columns import PATH, Leaf, check_increasing, disordered
+from indextables.log.adds.columns import PATH, AddLeaf, check_increasing, disordered
 from indextables.log.adds.lines import CAN_SEARCH, PathSequence, search_paths
 from indextables.log.checkpoint.reader import OpenCheckpoint, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
 from indextables.storage.store import Store
 
-Columns = Mapping[Leaf, list[pa.Array]]
+Columns = Mapping[AddLeaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
 _PIECE_ROWS = 1 << 16
 _BISECTED = 100
@@ -47,8 +47,8 @@ class CheckpointAdds:
         self.starts: Rows = np.zeros(1, dtype=np.int64)
         """The first row of each piece, followed by the total number of rows."""
         self.bytes_read = 0
-        self._pieces: dict[Leaf, list[pa.Array]] = {}
-        self._wholes: dict[Leaf, pa.Array] = {}
+        self._pieces: dict[AddLeaf, list[pa.Array]] = {}
+        self._wholes: dict[AddLeaf, pa.Array] = {}
         self._firsts: list[bytes] = []
         self._paths: list[PathSequence] = []
         self._lookup_of: dict[str, int] = {}
@@ -65,7 +65,7 @@ class CheckpointAdds:
         """The number of pieces, the same for every column."""
         return len(self.starts) - 1
 
-    def load(self, store: Store, checkpoint: Checkpoint | None, leaves: Iterable[Leaf]) -> Columns:
+    def load(self, store: Store, checkpoint: Checkpoint | None, leaves: Iterable[AddLeaf]) -> Columns:
         """The pieces of the given columns and of `path`; columns that are not kept are read."""
         needed = dict.fromkeys((PATH, *leaves))
         if checkpoint is None:
@@ -79,8 +79,8 @@ class CheckpointAdds:
         return loaded
 
     def fetch(
-        self, store: Store, checkpoint: Checkpoint, leaves: tuple[Leaf, ...], rows: Rows
-    ) -> dict[Leaf, pa.Array]:
+        self, store: Store, checkpoint: Checkpoint, leaves: tuple[AddLeaf, ...], rows: Rows
+    ) -> dict[AddLeaf, pa.Array]:
         """The given columns for some rows only (ascending), read from the checkpoint and not kept."""
         pieces = list(open_checkpoint(store, checkpoint).leaves(leaves, rows))
         if not pieces:
@@ -90,7 +90,7 @@ class CheckpointAdds:
             for leaf, arrays in zip(leaves, zip(*pieces, strict=True), strict=True)
         }
 
-    def whole(self, leaf: Leaf, pieces: Sequence[pa.Array]) -> pa.Array:
+    def whole(self, leaf: AddLeaf, pieces: Sequence[pa.Array]) -> pa.Array:
         """A loaded column as one array; from then on its pieces are slices of that array."""
         with self._lock:
             if leaf in self._wholes:
@@ -102,7 +102,7 @@ class CheckpointAdds:
                 self._pieces[leaf][:] = [array[begin:end] for begin, end in pairwise(self.starts.tolist())]
             return array
 
-    def gather(self, pieces: Sequence[pa.Array], rows: Rows, leaf: Leaf) -> pa.Array:
+    def gather(self, pieces: Sequence[pa.Array], rows: Rows, leaf: AddLeaf) -> pa.Array:
         """Some rows of a column, in ascending order."""
         cuts = np.searchsorted(rows, self.starts)
         gathered = [
@@ -112,7 +112,7 @@ class CheckpointAdds:
         ]
         return pa.concat_arrays(gathered) if gathered else pa.nulls(0, leaf.type)
 
-    def _load(self, opened: OpenCheckpoint, leaves: tuple[Leaf, ...]) -> None:
+    def _load(self, opened: OpenCheckpoint, leaves: tuple[AddLeaf, ...]) -> None:
         # Row groups already are pieces, each an array of its own.
         rows = 0 if opened.format == "parquet" else _PIECE_ROWS
         columns = {leaf: _Pieces(rows) for leaf in leaves}

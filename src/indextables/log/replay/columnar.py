@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.log.adds.columns import Leaf, build, leaves_of
+from indextables.log.adds.columns import AddLeaf, build, leaves_of
 from indextables.log.adds.file_table import files_schema, in_form
 from indextables.log.replay.checkpoint_adds import CheckpointAdds, Columns, Rows
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
@@ -48,13 +48,13 @@ class _ColumnPlan:
 
     request: ReplayRequest
     target: pa.Schema
-    result: tuple[Leaf, ...]
+    result: tuple[AddLeaf, ...]
     """The leaves of the result."""
-    pruning: tuple[Leaf, ...]
+    pruning: tuple[AddLeaf, ...]
     """The leaves the predicate needs."""
 
     @property
-    def first(self) -> tuple[Leaf, ...]:
+    def first(self) -> tuple[AddLeaf, ...]:
         """What is read for all files. With a predicate, statistics for the result are read after pruning."""
         if self.request.where is None:
             return self.result
@@ -193,7 +193,7 @@ def _chosen(
 
 
 def _merged(
-    leaves: Sequence[Leaf],
+    leaves: Sequence[AddLeaf],
     checkpointed: CheckpointAdds,
     columns: Columns,
     live: Mask,

@@ -140,7 +140,7 @@ def _take(source: LogSource, file: LogFile, data: bytes, runs: _Runs) -> list[Ac
         raise
     if not others and not sample:
         return list(source.read_commit(file))
-    source.require_kept(file, others)
+    source.refuse_retired(file, others)
     return others
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from indextables.log.adds.columns import Leaf
+from indextables.log.adds.columns import AddLeaf
 from indextables.log.adds.decoder import decode_adds
 from indextables.model.actions import AddAction
 
@@ -18,10 +18,10 @@ class TailAdds:
     """Rows of the adds after a checkpoint, for each set of columns that was asked for."""
 
     def __init__(self) -> None:
-        self._shapes: dict[tuple[Leaf, ...], _Shape] = {}
+        self._shapes: dict[tuple[AddLeaf, ...], _Shape] = {}
         self._lock = threading.Lock()
 
-    def rows(self, adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[pa.Array]:
+    def rows(self, adds: Sequence[AddAction], leaves: tuple[AddLeaf, ...]) -> list[pa.Array]:
         """One array per leaf, with a row for every add, in the order given."""
         with self._lock:
             shape = self._shapes.pop(leaves, None) or _Shape(leaves)
@@ -34,7 +34,7 @@ class TailAdds:
 class _Shape:
     """The rows for one set of columns."""
 
-    def __init__(self, leaves: tuple[Leaf, ...]) -> None:
+    def __init__(self, leaves: tuple[AddLeaf, ...]) -> None:
         self._leaves = leaves
         self._arrays = [pa.nulls(0, leaf.type) for leaf in leaves]
         self._row_of: dict[str, tuple[AddAction, int]] = {}

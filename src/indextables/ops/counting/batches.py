@@ -19,7 +19,7 @@ from indextables.model.arrays import integers
 from indextables.model.fields import struct_leaf
 from indextables.ops.counting.aggregation import Aggregation, Key
 from indextables.ops.counting.buckets import Ticks
-from indextables.ops.counting.partial import Layout, State, key_values
+from indextables.ops.counting.partial import Layout, PartialState, key_values
 from indextables.predicate.tree import Column
 
 MOST_GROUPS = 1 << 16
@@ -38,7 +38,7 @@ def partial_of(rows: pa.Table, aggregation: Aggregation, layout: Layout) -> pa.T
         return read[column]
 
     coded = [_codes(key, values(key.column)) for key in aggregation.keys]
-    counted = _counted(coded, layout) if layout.states == (State("rows"),) else None
+    counted = _counted(coded, layout) if layout.states == (PartialState("rows"),) else None
     if counted is not None:
         return counted
     columns: dict[str, Any] = {}

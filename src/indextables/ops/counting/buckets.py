@@ -48,7 +48,7 @@ class Ticks:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """A length of time in microseconds, days or months; the other two are 0."""
 
     microseconds: int = 0
@@ -62,15 +62,15 @@ class Span:
 
 
 _NAMES = {
-    Span(microseconds=1_000): ("ms", "millisecond"),
-    Span(microseconds=_US_PER_SECOND): ("s", "sec", "second"),
-    Span(microseconds=60_000_000): ("m", "min", "minute"),
-    Span(microseconds=_US_PER_HOUR): ("h", "hour"),
-    Span(days=1): ("d", "day"),
-    Span(days=7): ("w", "week"),
-    Span(months=1): ("mon", "month"),
-    Span(months=3): ("q", "quarter"),
-    Span(months=12): ("y", "year"),
+    TimeSpan(microseconds=1_000): ("ms", "millisecond"),
+    TimeSpan(microseconds=_US_PER_SECOND): ("s", "sec", "second"),
+    TimeSpan(microseconds=60_000_000): ("m", "min", "minute"),
+    TimeSpan(microseconds=_US_PER_HOUR): ("h", "hour"),
+    TimeSpan(days=1): ("d", "day"),
+    TimeSpan(days=7): ("w", "week"),
+    TimeSpan(months=1): ("mon", "month"),
+    TimeSpan(months=3): ("q", "quarter"),
+    TimeSpan(months=12): ("y", "year"),
 }
 _LETTERS = 2
 """A name of more than so many letters may have an s behind it: `mins`, but not `hs`."""
@@ -143,7 +143,7 @@ class Width:
 class Calendar:
     """Buckets of dates and timestamps; `zone` is where local times are read."""
 
-    span: Span
+    span: TimeSpan
     zone: str = "UTC"
     offset: int = 0
     """Microseconds by which every bucket is shifted."""
@@ -243,7 +243,7 @@ def bucket_of(kind: pa.DataType, interval: Any, *, offset: Any = None, zone: str
         span = span_of(interval)
         if pa.types.is_date(kind) and span.microseconds:
             raise OptionError(f"the interval {interval!r} is shorter than the days of a date column")
-        shift = span_of(offset) if offset is not None else Span()
+        shift = span_of(offset) if offset is not None else TimeSpan()
         if shift.months:
             raise OptionError(f"offset is {offset!r}; give hours, minutes or days, such as '6h'")
         if pa.types.is_date(kind) and shift.microseconds:
@@ -271,14 +271,14 @@ def _fits(number: int | Decimal) -> bool:
     return abs(number) < 10**_INT64_DIGITS and digits <= _INT64_DIGITS
 
 
-def span_of(interval: Any) -> Span:
+def span_of(interval: Any) -> TimeSpan:
     """Read `1h`, `15 minutes`, `day`, `3 months`, or a timedelta."""
     if isinstance(interval, timedelta):
         micros = interval // timedelta(microseconds=1)
         if micros < 1:
             raise OptionError(f"the interval {interval} is not positive")
         whole, rest = divmod(micros, _US_PER_DAY)
-        return Span(microseconds=micros) if rest else Span(days=whole)
+        return TimeSpan(microseconds=micros) if rest else TimeSpan(days=whole)
     match = _TEXT.match(interval) if isinstance(interval, str) else None
     count = int(match[1] or 1) if match else 0
     unit = UNITS.get(match[2].lower()) if match else None
@@ -287,7 +287,7 @@ def span_of(interval: Any) -> Span:
             f"{interval!r} is not an interval of time; use a number and ms, s, m, h, d, w, mon, q or y, "
             "such as '15m', '1h', 'day', 'week', '3 months'"
         )
-    return Span(count * unit.microseconds, count * unit.days, count * unit.months)
+    return TimeSpan(count * unit.microseconds, count * unit.days, count * unit.months)
 
 
 def _number(value: Any, what: str, *, positive: bool = False) -> int | float | Decimal:

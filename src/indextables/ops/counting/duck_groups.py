@@ -19,7 +19,7 @@ from indextables.duck.conditions import UnlikeError, column_text, is_comparable
 from indextables.log.snapshot import Snapshot
 from indextables.ops.counting.aggregation import Aggregation, Key
 from indextables.ops.counting.buckets import Calendar, Width
-from indextables.ops.counting.partial import Layout, State, key_values
+from indextables.ops.counting.partial import Layout, PartialState, key_values
 from indextables.ops.read.pushdown import DuckQuery, run_in_duckdb
 from indextables.predicate.tree import Node
 from indextables.split.layout import SplitRef
@@ -122,7 +122,7 @@ def _bucketed(key: Key, values: Any) -> Any:
     return values.cast(key.type)
 
 
-def _state(state: State) -> str:
+def _state(state: PartialState) -> str:
     if state.column is None:
         return "count(*)"
     name, kind = column_text(state.column), state.column.type

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from indextables.model.arrays import whole
 from indextables.model.truncation import MARKER
 from indextables.ops.counting.aggregation import Aggregation, Key
-from indextables.ops.counting.partial import Layout, State, key_values
+from indextables.ops.counting.partial import Layout, PartialState, key_values
 from indextables.predicate.prune.many_files import are_crossed
 from indextables.predicate.tree import Column
 
@@ -100,7 +100,7 @@ class LogCounts:
     def _has_partitions(self) -> Any:
         return whole(pc.is_valid(self._files.column("partition_values")))
 
-    def _state(self, state: State) -> _ByFile:
+    def _state(self, state: PartialState) -> _ByFile:
         always = pa.repeat(pa.scalar(True), len(self._files))
         if state.column is None:
             return _ByFile(self._rows, always)

@@ -30,7 +30,7 @@ _AGAIN = {"rows": "sum", "count": "sum", "sum": "sum", "min": "min", "max": "max
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PartialState:
     """One number kept per group: `rows`, or count, sum, min, max or nan of a column."""
 
     kind: str
@@ -62,14 +62,14 @@ class Layout:
     """The columns of a partial table: `k0..` the keys, `s0..` the states."""
 
     keys: tuple[pa.DataType, ...]
-    states: tuple[State, ...]
+    states: tuple[PartialState, ...]
     where: tuple[tuple[int, ...], ...]
     """For every aggregate, the indexes of its states."""
 
     @classmethod
     def of(cls, aggregation: Aggregation) -> Layout:
         """The layout of an aggregation without its distinct counts."""
-        states = {State("rows"): 0}
+        states = {PartialState("rows"): 0}
         where = []
         for item in aggregation.aggregates:
             needed = () if item.distinct else _states(item)
@@ -115,14 +115,14 @@ def distinct_aggregations(aggregation: Aggregation) -> list[tuple[int, Aggregati
     ]
 
 
-def _states(item: Aggregate) -> tuple[State, ...]:
+def _states(item: Aggregate) -> tuple[PartialState, ...]:
     if item.column is None:
-        return (State("rows"),)
+        return (PartialState("rows"),)
     if item.function == "avg":
-        return State("sum", item.column), State("count", item.column)
+        return PartialState("sum", item.column), PartialState("count", item.column)
     if item.function == "max" and pa.types.is_floating(item.column.type):
-        return State("max", item.column), State("nan", item.column)
-    return (State(item.function, item.column),)
+        return PartialState("max", item.column), PartialState("nan", item.column)
+    return (PartialState(item.function, item.column),)
 
 
 def key_values(values: Any) -> Any:

@@ -34,7 +34,7 @@ from indextables.ops.counting.from_log import LogCounts
 from indextables.ops.counting.partial import (
     Layout,
     Merging,
-    State,
+    PartialState,
     distinct_aggregations,
     finished,
 )
@@ -55,7 +55,7 @@ from indextables.split.search.run import count_split
 from indextables.split.search.selection import Selection
 from indextables.split.search.value_counts import value_counts
 
-ROWS = (State("rows"),)
+ROWS = (PartialState("rows"),)
 Parts = list[pa.Table]
 """The partial tables of some rows, one per part of an aggregation."""
 

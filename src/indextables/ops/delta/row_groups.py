@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from indextables.log.delta.columns import DeltaColumns, Leaf
+from indextables.log.delta.columns import DeltaColumns, SchemaLeaf
 from indextables.ops.delta.conform import find, widened
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node, columns_of
@@ -53,7 +53,7 @@ def _repeated(values: Mapping[str, Any] | None, columns: DeltaColumns, rows: int
 
 
 def _statistics(
-    opened: Any, leaf: Leaf, columns: DeltaColumns, groups: Sequence[int]
+    opened: Any, leaf: SchemaLeaf, columns: DeltaColumns, groups: Sequence[int]
 ) -> tuple[pa.Array, pa.Array, pa.Array] | None:
     """Minimum, maximum and null count of a column by row group, in the table's type; None if unknown."""
     chunk = _column_chunk(opened, leaf, columns)
@@ -72,7 +72,7 @@ def _statistics(
         return pa.nulls(len(groups), leaf.type), pa.nulls(len(groups), leaf.type), counts
 
 
-def _column_chunk(opened: Any, leaf: Leaf, columns: DeltaColumns) -> tuple[int, pa.DataType] | None:
+def _column_chunk(opened: Any, leaf: SchemaLeaf, columns: DeltaColumns) -> tuple[int, pa.DataType] | None:
     """The number of the column chunk that holds a leaf, and its type in the file."""
     fields = msgspec.json.decode(columns.schema_string)["fields"]
     parent: Any = opened.schema_arrow

@@ -77,7 +77,7 @@ def run_in_duckdb(
             results.append(
                 database.run(f"SELECT {query.select} FROM {rows} WHERE {condition} {query.group_by}")
             )
-        except database.QueryError:
+        except database.DuckError:
             return None, refs
     return (pa.concat_tables(results), left) if results else (None, refs)
 

@@ -36,16 +36,16 @@ class ManyFiles:
         self._files = files
         self._partition_columns = partition_columns
         self._partitions_only = partitions_only
-        self._known: dict[Operand, _Column] = {}
+        self._known: dict[Operand, _FileBounds] = {}
 
-    def column(self, operand: Operand) -> _Column:
+    def column(self, operand: Operand) -> _FileBounds:
         """Return what is known of a column, seen through its cast if there is one."""
         if operand not in self._known:
             column = operand.column if isinstance(operand, Cast) else operand
             if column.is_one_of(self._partition_columns):
                 found = self._partition(column)
             elif self._partitions_only:
-                found = _Column()
+                found = _FileBounds()
             else:
                 found = self._statistics(column)
             self._known[operand] = _seen_as(found, operand)
@@ -72,19 +72,19 @@ class ManyFiles:
             return None
         return whole(pc.struct_field(parent, [position]))
 
-    def _partition(self, column: Column) -> _Column:
+    def _partition(self, column: Column) -> _FileBounds:
         values = self._child("partition_values", column, column.type)
         if values is None:
-            return _Column()
+            return _FileBounds()
         null, present = pc.is_null(values), pc.is_valid(values)
         parent = self._files.column("partition_values")
         if parent.null_count:
             known = whole(pc.is_valid(parent))
             null = pc.if_else(known, null, _UNKNOWN)
             present = pc.if_else(known, present, _UNKNOWN)
-        return _Column(values, values, None, null, present, is_partition=True)
+        return _FileBounds(values, values, None, null, present, is_partition=True)
 
-    def _statistics(self, column: Column) -> _Column:
+    def _statistics(self, column: Column) -> _FileBounds:
         least = self._child("min", column, column.type)
         greatest = self._child("max", column, column.type)
         nulls = self._child("null_count", column, pa.int64())
@@ -98,11 +98,11 @@ class ManyFiles:
         lower, _ = _uncut(_numbers(least), keep_prefix=True)
         upper, cut = _uncut(_numbers(greatest), keep_prefix=False)
         number = _numbers(self._child("max_number", column, column.type))
-        return _trusted(_Column(lower, upper, cut, null, present, number=number))
+        return _trusted(_FileBounds(lower, upper, cut, null, present, number=number))
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _FileBounds:
     """Bounds by file. Where a maximum was cut, `upper` is null and `cut` holds its prefix."""
 
     lower: Any = None
@@ -114,7 +114,7 @@ class _Column:
     number: Any = None
     """Upper bounds of the numbers, also where NaN may lie above them and `upper` is null."""
 
-    def of_numbers(self) -> _Column:
+    def of_numbers(self) -> _FileBounds:
         if self.number is None:
             return self
         upper = self.number if self.upper is None else pc.coalesce(self.upper, self.number)
@@ -210,7 +210,7 @@ class _Column:
         return pc.invert(same)
 
 
-def _trusted(column: _Column) -> _Column:
+def _trusted(column: _FileBounds) -> _FileBounds:
     """The same facts, unknown where a minimum lies above its maximum."""
     greatest = column.of_numbers().upper
     if column.lower is None or greatest is None:
@@ -225,7 +225,7 @@ def _trusted(column: _Column) -> _Column:
         return facts if facts is None else pc.if_else(crossed, scalar(None, facts.type), facts)
 
     names = ("lower", "upper", "cut", "null", "value", "number")
-    return _Column(**{name: sound(getattr(column, name)) for name in names})
+    return _FileBounds(**{name: sound(getattr(column, name)) for name in names})
 
 
 def are_crossed(lower: pa.Array, upper: pa.Array) -> pa.BooleanArray:
@@ -267,7 +267,7 @@ def _only(texts: Any, chosen: Any) -> Any:
     return pa.StringArray.from_buffers(len(texts), offsets, data, chosen.buffers()[1])
 
 
-def _seen_as(bounds: _Column, operand: Operand) -> _Column:
+def _seen_as(bounds: _FileBounds, operand: Operand) -> _FileBounds:
     if not isinstance(operand, Cast):
         if operand.order == "binary":
             return bounds
@@ -275,5 +275,5 @@ def _seen_as(bounds: _Column, operand: Operand) -> _Column:
         lower, upper, number = (
             None if end is None else as_double(end) for end in (bounds.lower, bounds.upper, bounds.number)
         )
-        return _Column(lower, upper, None, bounds.null, bounds.value, bounds.is_partition, number)
-    return _Column(null=bounds.null, value=bounds.value)
+        return _FileBounds(lower, upper, None, bounds.null, bounds.value, bounds.is_partition, number)
+    return _FileBounds(null=bounds.null, value=bounds.value)

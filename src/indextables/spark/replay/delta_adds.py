@@ -21,14 +21,14 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from indextables.log.delta.checkpoint.reader import AddRows
-from indextables.log.delta.columns import DeltaColumns, Leaf
+from indextables.log.delta.columns import DeltaColumns, SchemaLeaf
 from indextables.log.delta.commits import key_of
 from indextables.log.delta.files.file_table import (
     BOUNDS,
     COLUMNS,
     COUNTS_NAN,
     STATISTICS,
-    Wanted,
+    FileProjection,
     form_columns,
     partitions_of,
     raw_table,
@@ -152,18 +152,18 @@ def files_frame(
     )
 
 
-def _of(name: str, leaves: Sequence[Leaf]) -> Column:
+def _of(name: str, leaves: Sequence[SchemaLeaf]) -> Column:
     bounded = _floating(leaves) if name == "max_number" else leaves
     return F.col(_STATISTICS)[name] if bounded else F.lit(None).cast("struct<>")
 
 
-def _floating(leaves: Sequence[Leaf]) -> list[Leaf]:
+def _floating(leaves: Sequence[SchemaLeaf]) -> list[SchemaLeaf]:
     return [leaf for leaf in leaves if pa.types.is_floating(leaf.type)]
 
 
-def _statistics(leaves: Sequence[Leaf], names: Sequence[str]) -> Callable[..., Column]:
+def _statistics(leaves: Sequence[SchemaLeaf], names: Sequence[str]) -> Callable[..., Column]:
     """An Arrow function for executors: statistics of a batch of adds, as the local engine reads them."""
-    wanted = Wanted(frozenset({"num_records", *(BOUNDS if leaves else ())}), tuple(leaves))
+    projection = FileProjection(frozenset({"num_records", *(BOUNDS if leaves else ())}), tuple(leaves))
     inputs, bounds = tuple(names), _bounds_type(leaves)
     fields = {"num_records": T.LongType()}
     if leaves:
@@ -174,7 +174,7 @@ def _statistics(leaves: Sequence[Leaf], names: Sequence[str]) -> Callable[..., C
     shown = tuple(fields)
 
     def typed(*arrays: pa.Array) -> pa.Array:
-        statistics = statistics_of(pa.table(dict(zip(inputs, arrays, strict=True))), wanted)
+        statistics = statistics_of(pa.table(dict(zip(inputs, arrays, strict=True))), projection)
         return pa.StructArray.from_arrays([statistics[name] for name in shown], list(shown))
 
     kind = T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
@@ -182,7 +182,7 @@ def _statistics(leaves: Sequence[Leaf], names: Sequence[str]) -> Callable[..., C
     return function
 
 
-def _bounds_type(leaves: Sequence[Leaf]) -> T.StructType:
+def _bounds_type(leaves: Sequence[SchemaLeaf]) -> T.StructType:
     return T.StructType([T.StructField(_name(leaf), spark_type(leaf.type)) for leaf in leaves])
 
 
@@ -202,17 +202,17 @@ def _partition_values(columns: DeltaColumns, add: dict[str, Column]) -> Column:
     return values
 
 
-def leaves_of(columns: DeltaColumns, names: Names) -> list[Leaf]:
+def leaves_of(columns: DeltaColumns, names: Names) -> list[SchemaLeaf]:
     """Leaves of the named columns that are no partition columns and whose dotted name is theirs alone."""
     alike = Counter(_name(leaf).lower() for leaf in columns.leaves.values())
     return [
         leaf
-        for leaf in columns.wanted(names)
+        for leaf in columns.select_leaves(names)
         if leaf.logical[0] not in columns.partition_columns and alike[_name(leaf).lower()] == 1
     ]
 
 
-def _name(leaf: Leaf) -> str:
+def _name(leaf: SchemaLeaf) -> str:
     return ".".join(leaf.logical)
 
 
@@ -285,7 +285,7 @@ def _parsed_type(written: pa.StructType, columns: DeltaColumns) -> T.StructType:
     return T.StructType(fields)
 
 
-def _stored_type(written: pa.DataType, leaf: Leaf) -> T.DataType:
+def _stored_type(written: pa.DataType, leaf: SchemaLeaf) -> T.DataType:
     """The type to read a typed statistic in: as it was written, instants as the table has them."""
     return spark_type(leaf.type if pa.types.is_timestamp(written) else written)
 
@@ -314,7 +314,7 @@ class DeltaAdds:
     """How executors lay adds of commits out: columns of the files() form, and raw fields of `add`."""
 
     names: DeltaColumns
-    form: Wanted
+    form: FileProjection
     """Columns of the files() form."""
     raw: frozenset[str]
     """Fields of `add` as the log has them."""
@@ -323,7 +323,7 @@ class DeltaAdds:
     def whole(cls, names: DeltaColumns) -> DeltaAdds:
         """With every column of the form."""
         columns = frozenset(COLUMNS) - {"uri"}
-        return cls(names, Wanted(columns, tuple(leaves_of(names, None))), frozenset())
+        return cls(names, FileProjection(columns, tuple(leaves_of(names, None))), frozenset())
 
     @classmethod
     def needed(cls, names: DeltaColumns, columns: frozenset[str], statistics: Names) -> DeltaAdds:
@@ -332,8 +332,8 @@ class DeltaAdds:
         A query types what it shows by itself, but statistics and partition values are looked at here.
         """
         leaves = tuple(leaves_of(names, statistics))
-        shown = Wanted(columns - STATISTICS).sources(None)
-        return cls(names, Wanted((columns & _TYPED) | {"path"}, leaves), frozenset(shown))
+        shown = FileProjection(columns - STATISTICS).sources(None)
+        return cls(names, FileProjection((columns & _TYPED) | {"path"}, leaves), frozenset(shown))
 
     def key(self, action: AddAction | RemoveAction) -> tuple[str, str | None]:
         """Path and deletion vector."""

@@ -29,8 +29,8 @@ from indextables.errors import CorruptLogError, Error
 from indextables.log.adds.columns import tabulate
 from indextables.log.adds.file_table import files_schema
 from indextables.log.delta.columns import DeltaColumns
-from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, Wanted, files_form, raw_table
-from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
+from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, FileProjection, files_form, raw_table
+from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, projections_of, tail_files
 from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.reference import prune
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest, Sums, Tail
@@ -355,15 +355,15 @@ def _output(live: Live, request: ReplayRequest) -> list[Column]:
     if not isinstance(request, DeltaRequest):
         shown = files_schema(request.schema, request.partition_columns, request.columns).names
         return [F.col(name) for name in shown if name != "uri" and name in live.frame.columns]
-    output, _ = wanted_columns(request)
+    output, _ = projections_of(request)
     # Statistics come typed; their documents stay where they are unless they are asked for themselves.
-    plain = Wanted(output.columns - STATISTICS)
+    plain = FileProjection(output.columns - STATISTICS)
     names = sorted(plain.sources(None))
     fields = [F.col("path"), *(F.col(delta_adds.raw_column(name)).alias(name) for name in names)]
     return [*fields, *(F.col(name).alias(f"__{name}") for name in sorted(_collected_statistics(output)))]
 
 
-def _collected_statistics(output: Wanted) -> frozenset[str]:
+def _collected_statistics(output: FileProjection) -> frozenset[str]:
     """Statistics that are collected; where no column has any, there are no structs of them either."""
     return output.columns & (STATISTICS if output.leaves else {"num_records"})
 
@@ -372,7 +372,7 @@ def _summed(name: str, request: ReplayRequest) -> tuple[Column, Column]:
     """Where a frame has a column to be counted, and to be summed up; of a Delta log its raw field."""
     if not isinstance(request, DeltaRequest) or name in STATISTICS:
         return F.col(name), F.col(name)
-    (source,) = Wanted(frozenset({name})).sources(None)
+    (source,) = FileProjection(frozenset({name})).sources(None)
     field = F.col(delta_adds.raw_column(source))
     return (field["storageType"], field["cardinality"]) if source == "deletionVector" else (field, field)
 
@@ -396,8 +396,8 @@ def _finished(rows: pa.Table, request: ReplayRequest) -> pa.Table:
     if not isinstance(request, DeltaRequest):
         target = files_schema(request.schema, request.partition_columns, request.columns)
         return _native_form(rows, target, request)
-    output, _ = wanted_columns(request)
-    files = files_form(rows, request.delta, Wanted(output.columns - STATISTICS), request.store)
+    output, _ = projections_of(request)
+    files = files_form(rows, request.delta, FileProjection(output.columns - STATISTICS), request.store)
     for name in _collected_statistics(output):
         files = files.append_column(name, _typed(name, rows.column(f"__{name}").combine_chunks(), output))
     for name in (output.columns & STATISTICS) - set(files.column_names):
@@ -405,7 +405,7 @@ def _finished(rows: pa.Table, request: ReplayRequest) -> pa.Table:
     return files.select([name for name in COLUMNS if name in output.columns])
 
 
-def _typed(name: str, statistics: pa.Array, output: Wanted) -> pa.Array:
+def _typed(name: str, statistics: pa.Array, output: FileProjection) -> pa.Array:
     """Statistics as they came from the cluster, by physical names, under the logical ones."""
     if name == "num_records":
         return statistics.cast(pa.int64())

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from indextables.log.adds.columns import Leaf, build, leaves_of
+from indextables.log.adds.columns import AddLeaf, build, leaves_of
 from indextables.log.adds.decoder import decode_adds
 from indextables.log.adds.file_table import files_schema
 from indextables.log.checkpoint.reader import OpenCheckpoint, Part, open_checkpoint
@@ -32,7 +32,7 @@ _DERIVED = {"uri"}
 class NativeAdds:
     """How executors lay adds of commits out: in the files() form."""
 
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[AddLeaf, ...]
 
     def key(self, action: AddAction | RemoveAction) -> tuple[str, str | None]:
         """The path."""
@@ -77,7 +77,7 @@ class _CheckpointDecoder:
     spec: StoreSpec
     checkpoint: Checkpoint
     size_bytes: int
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[AddLeaf, ...]
 
     def __call__(self, parts: tuple[Part, ...] | None) -> Iterator[pa.RecordBatch]:
         for group in [None] if parts is None else [(part,) for part in parts]:

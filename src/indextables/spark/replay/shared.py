@@ -15,8 +15,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from indextables.log.adds.file_table import files_schema
-from indextables.log.delta.files.file_table import STATISTICS, Wanted
-from indextables.log.delta.replay import DeltaRequest, wanted_columns
+from indextables.log.delta.files.file_table import STATISTICS, FileProjection
+from indextables.log.delta.replay import DeltaRequest, projections_of
 from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import ReplayRequest
 from indextables.predicate.prune.rule import columns_needed
@@ -45,7 +45,7 @@ class FrameColumns:
 def needs_of(request: ReplayRequest) -> FrameColumns:
     """What a frame must have for a request."""
     if isinstance(request, DeltaRequest):
-        parts = [part for part in wanted_columns(request) if part is not None]
+        parts = [part for part in projections_of(request) if part is not None]
         leaves = frozenset(".".join(leaf.physical) for part in parts for leaf in part.leaves)
         return FrameColumns(frozenset(name for part in parts for name in part.columns) - {"uri"}, leaves)
     shown = files_schema(request.schema, request.partition_columns, request.columns).names
@@ -87,7 +87,7 @@ class SharedFrame:
     def _used(self) -> list[str]:
         """The columns of a Delta frame that stand for columns of the files() form."""
         names = self.needs.columns
-        raw = {raw_column(source) for source in Wanted(names - STATISTICS).sources(None)}
+        raw = {raw_column(source) for source in FileProjection(names - STATISTICS).sources(None)}
         used = {"path", *(names & (STATISTICS | {"partition_values"})), *raw}
         return [name for name in self._frame.columns if name in used]
 

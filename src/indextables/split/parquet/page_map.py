@@ -32,7 +32,7 @@ from indextables.split.parquet.fields import (
 from indextables.split.parquet.thrift import Struct, decode
 from indextables.storage.checksum import crc32, crc32_combine
 
-Span = tuple[int, int]
+RowSpan = tuple[int, int]
 """A range of rows in one row group: first row, and the row after the last."""
 Stretch = tuple[int, int, int]
 """Offset, length and checksum of some bytes."""
@@ -66,7 +66,7 @@ class Chunk:
     crcs: list[int]
     dictionary: tuple[int, int, int] | None
 
-    def around(self, rows: np.ndarray) -> list[Span]:
+    def around(self, rows: np.ndarray) -> list[RowSpan]:
         """The pages that hold some rows (ascending), as ranges of rows."""
         first = np.array(self.first_rows)
         pages = np.searchsorted(first, rows, "right") - 1
@@ -77,9 +77,9 @@ class Chunk:
         ends = np.append(first, self.rows)[lasts + 1]
         return list(zip(first[begins].tolist(), ends.tolist(), strict=True))
 
-    def cover(self, spans: Sequence[Span]) -> list[Span]:
+    def cover(self, spans: Sequence[RowSpan]) -> list[RowSpan]:
         """Widen ranges of rows to whole pages."""
-        wide: list[Span] = []
+        wide: list[RowSpan] = []
         for start, end in spans:
             first = self.first_rows[bisect_right(self.first_rows, start) - 1]
             at = bisect_left(self.first_rows, end)
@@ -90,7 +90,7 @@ class Chunk:
                 wide.append((first, last))
         return wide
 
-    def pages(self, spans: Sequence[Span]) -> list[int]:
+    def pages(self, spans: Sequence[RowSpan]) -> list[int]:
         """The pages of row ranges that begin and end at page boundaries."""
         numbers: list[int] = []
         for start, end in spans:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from indextables.index.read.cache import BlockCache
-from indextables.split.parquet.page_map import Span
+from indextables.split.parquet.page_map import RowSpan
 
-Cover = tuple[tuple[int, tuple[Span, ...]], ...]
+Cover = tuple[tuple[int, tuple[RowSpan, ...]], ...]
 """The rows that are read: for each row group, ranges that begin and end at page boundaries."""
 
 MOST_ROWS = 1 << 17

@@ -22,7 +22,7 @@ from indextables.split.parquet.fields import (
     items,
     value,
 )
-from indextables.split.parquet.page_map import Chunk, PageMap, Span, Stretch
+from indextables.split.parquet.page_map import Chunk, PageMap, RowSpan, Stretch
 from indextables.split.parquet.thrift import (
     BINARY,
     I32,
@@ -260,7 +260,7 @@ def _plans(
     rows_by_group: Mapping[int, np.ndarray | None],
 ) -> dict[Cover, list[str]]:
     """Group columns by the rows that their pages cover, which usually are the same for all columns."""
-    covers: dict[Any, tuple[Span, ...]] = {}
+    covers: dict[Any, tuple[RowSpan, ...]] = {}
     plans: dict[Cover, list[str]] = {}
     for name in columns:
         cover = []
@@ -277,7 +277,7 @@ def _plans(
     return plans
 
 
-def _cover(chunks: Sequence[Chunk], rows: np.ndarray) -> tuple[Span, ...]:
+def _cover(chunks: Sequence[Chunk], rows: np.ndarray) -> tuple[RowSpan, ...]:
     spans = chunks[0].around(rows)
     # Leaves of one column may have page boundaries at different rows: widen until all agree.
     while len(chunks) > 1:
@@ -297,7 +297,7 @@ def _layout(
     return [[_piece(pages.chunk(group, leaf), spans) for leaf in leaves] for group, spans in cover]
 
 
-def _piece(chunk: Chunk, spans: Sequence[Span]) -> ColumnChunk:
+def _piece(chunk: Chunk, spans: Sequence[RowSpan]) -> ColumnChunk:
     pages = chunk.pages(spans)
     places = [(chunk.offsets[at], chunk.lengths[at]) for at in pages]
     crcs = [chunk.crcs[at] for at in pages]

@@ -63,7 +63,7 @@ def decode_rows(
         if not numbers.equals(integers(rows)):
             raise UndecodedError(f"{len(numbers)} rows of {path} were read where {len(rows)} were asked for")
         return decoded.select(columns).cast(pa.schema([schema.field(name) for name in columns]))
-    except (database.QueryError, pa.ArrowException) as failed:
+    except (database.DuckError, pa.ArrowException) as failed:
         raise UndecodedError(str(failed)) from failed
 
 

@@ -94,7 +94,7 @@ class Original:
 
 
 @dataclass(slots=True)
-class _Column:
+class _ChangedColumn:
     """A column of which some row groups have new values."""
 
     stats: StatsCollector
@@ -112,7 +112,7 @@ class ChangedSplit:
     partition_columns: tuple[str, ...]
     directory: str
     """Where it is built; the caller removes it."""
-    changed: dict[str, _Column] = field(default_factory=dict)
+    changed: dict[str, _ChangedColumn] = field(default_factory=dict)
     grown_bytes: int = 0
 
     @property
@@ -164,7 +164,7 @@ class ChangedSplit:
             found = self.changed.get(name)
             if found is None:
                 every = replace(self.options.stats, columns=None, num_indexed_cols=-1)
-                found = self.changed[name] = _Column(StatsCollector(values.schema, every))
+                found = self.changed[name] = _ChangedColumn(StatsCollector(values.schema, every))
             found.stats.update(values)
             found.groups.add(group)
         return _parquet_chunks(new.columns, self.spec)

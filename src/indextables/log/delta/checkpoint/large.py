@@ -92,10 +92,10 @@ def _exact(table: pa.Table, file: str, texts: Sequence[Path]) -> pa.Table:
 def statistics_of(file: str, rows: pa.Array) -> pa.Array:
     """The statistics documents of some rows of a file, in the order of the rows."""
     columns = "file_row_number AS row, add.stats AS stats"
-    query = f"SELECT {columns} FROM {database.scan(file)} SEMI JOIN kept USING (file_row_number)"
-    documents = _run(query, file, kept=pa.table({"file_row_number": rows}))
-    place = pc.index_in(rows, value_set=documents.column("row").combine_chunks())
-    return documents.column("stats").combine_chunks().cast(pa.string()).take(place)
+    query = f"SELECT {columns} FROM {database.scan(file)} SEMI JOIN selected USING (file_row_number)"
+    documents = _run(query, file, selected=pa.table({"file_row_number": rows}))
+    order = pc.index_in(rows, value_set=documents.column("row").combine_chunks())
+    return documents.column("stats").combine_chunks().cast(pa.string()).take(order)
 
 
 def _run(query: str, file: str, **tables: pa.Table) -> pa.Table:

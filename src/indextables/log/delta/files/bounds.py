@@ -17,7 +17,7 @@ from struct import pack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.delta.columns import Leaf
+from indextables.log.delta.columns import SchemaLeaf
 from indextables.log.delta.files.text import DOUBLE_DIGITS
 from indextables.model.arrays import scalar
 from indextables.model.truncation import MARKER
@@ -30,7 +30,7 @@ _EXACT = Context(prec=80)
 _TEXT_DIGITS = 17
 
 
-def lower_bound(values: pa.Array, leaf: Leaf, *, is_text: bool) -> pa.Array:
+def lower_bound(values: pa.Array, leaf: SchemaLeaf, *, is_text: bool) -> pa.Array:
     """Lower bounds from the written minima of a column, given as text or as typed values."""
     if not leaf.comparable:
         return pa.nulls(len(values), leaf.type)
@@ -39,7 +39,9 @@ def lower_bound(values: pa.Array, leaf: Leaf, *, is_text: bool) -> pa.Array:
     return _beyond_rounding(values, is_text=is_text, upwards=False) if _may_be_rounded(leaf.type) else values
 
 
-def upper_bound(values: pa.Array, leaf: Leaf, counts_nan: pa.Array | None, *, is_text: bool) -> pa.Array:
+def upper_bound(
+    values: pa.Array, leaf: SchemaLeaf, counts_nan: pa.Array | None, *, is_text: bool
+) -> pa.Array:
     """Upper bounds from the written maxima; `counts_nan` tells for which files a maximum covers NaN."""
     if not leaf.comparable:
         return pa.nulls(len(values), leaf.type)
@@ -56,7 +58,7 @@ def upper_bound(values: pa.Array, leaf: Leaf, counts_nan: pa.Array | None, *, is
     return _beyond_rounding(values, is_text=is_text, upwards=True) if _may_be_rounded(leaf.type) else values
 
 
-def number_bound(values: pa.Array, leaf: Leaf) -> pa.Array:
+def number_bound(values: pa.Array, leaf: SchemaLeaf) -> pa.Array:
     """Upper bounds of the numbers of a floating-point column; NaN may occur above them."""
     return _widened(_numbers(values), leaf, pc.max_element_wise)
 
@@ -78,7 +80,7 @@ def _numbers(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
-def _widened(values: pa.Array, leaf: Leaf, outer: Callable[[pa.Array, pa.Array], pa.Array]) -> pa.Array:
+def _widened(values: pa.Array, leaf: SchemaLeaf, outer: Callable[[pa.Array, pa.Array], pa.Array]) -> pa.Array:
     """The outermost of two readings of a text: as a double, and as the float it may stand for."""
     if not leaf.was_float:
         return values

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
 from indextables.log.adds.file_table import file_uris
-from indextables.log.delta.columns import DeltaColumns, Leaf
+from indextables.log.delta.columns import DeltaColumns, SchemaLeaf
 from indextables.log.delta.commits import DeltaAdd, counts_nan
 from indextables.log.delta.files.bounds import lower_bound, number_bound, upper_bound
 from indextables.log.delta.files.text import (
@@ -89,19 +89,21 @@ _NAMED_BY_SPARK = r"\.c\d{3}\.[^/]*$"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a query needs of each file."""
+class FileProjection:
+    """The columns of `files()` that a query reads."""
 
     columns: frozenset[str]
-    leaves: tuple[Leaf, ...] = ()
-    """Columns whose minimum, maximum and null count are wanted."""
+    leaves: tuple[SchemaLeaf, ...] = ()
+    """The table columns whose minimum, maximum and null count are read."""
 
     @classmethod
-    def of(cls, columns: Iterable[str], schema: DeltaColumns, statistics: Iterable[str] | None) -> Wanted:
-        """Made from the wanted columns of `files()`, with statistics of some table columns (None: all)."""
+    def of(
+        cls, columns: Iterable[str], schema: DeltaColumns, statistics: Iterable[str] | None
+    ) -> FileProjection:
+        """A projection on some columns of `files()`, with bounds of some table columns (None: all)."""
         names = frozenset(columns) | {"path"}
         bounded = names & set(BOUNDS)
-        return cls(names, tuple(schema.wanted(statistics)) if bounded else ())
+        return cls(names, tuple(schema.select_leaves(statistics)) if bounded else ())
 
     def sources(self, add: pa.StructType | None) -> set[str]:
         """The dotted paths below `add` to read; `add` is its type in a checkpoint, None for commits."""
@@ -122,20 +124,20 @@ class Wanted:
         return [*paths, "stats_parsed.tightBounds"] if self.leaves else paths
 
 
-def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Store) -> pa.Table:
+def files_form(raw: pa.Table, columns: DeltaColumns, projection: FileProjection, store: Store) -> pa.Table:
     """The `files()` table for some `add` rows, in the order given; partition values and statistics typed."""
-    arrays = form_columns(raw, columns, wanted)
-    if "uri" in wanted.columns:
+    arrays = form_columns(raw, columns, projection)
+    if "uri" in projection.columns:
         arrays["uri"] = file_uris(store, arrays["path"])
     return pa.table({name: arrays[name] for name in COLUMNS if name in arrays})
 
 
-def form_columns(raw: pa.Table, columns: DeltaColumns, wanted: Wanted) -> dict[str, Any]:
+def form_columns(raw: pa.Table, columns: DeltaColumns, projection: FileProjection) -> dict[str, Any]:
     """The columns of the `files()` table by name, but for `uri`, which only the table's own address makes."""
-    arrays: dict[str, Any] = {"path": whole(raw.column("path")), **statistics_of(raw, wanted)}
-    for name in wanted.columns - arrays.keys() - {"uri"}:
+    arrays: dict[str, Any] = {"path": whole(raw.column("path")), **statistics_of(raw, projection)}
+    for name in projection.columns - arrays.keys() - {"uri"}:
         arrays[name] = partitions_of(raw, columns) if name == "partition_values" else _plain(raw, name)
-    return {name: arrays[name] for name in COLUMNS if name in arrays and name in wanted.columns}
+    return {name: arrays[name] for name in COLUMNS if name in arrays and name in projection.columns}
 
 
 def raw_table(adds: Sequence[AddAction], names: AbstractSet[str] | None = None) -> pa.Table:
@@ -238,7 +240,7 @@ def partitions_of(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
 
 
 def require_partition_values(files: pa.Table, uri: str) -> None:
-    """Raise if a file whose rows are wanted has a partition value that is not of its column's type.
+    """Raise if a file to be read has a partition value that is not of its column's type.
 
     Such a file is never pruned, since nothing is known of it, and its rows cannot be returned correctly.
     """
@@ -253,33 +255,33 @@ def require_partition_values(files: pa.Table, uri: str) -> None:
     )  # fmt: skip
 
 
-def statistics_of(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
-    """num_records, min, max and null_count, as far as they are wanted."""
-    if not wanted.columns & STATISTICS:
+def statistics_of(raw: pa.Table, projection: FileProjection) -> dict[str, pa.Array]:
+    """num_records, min, max and null_count, as far as the projection has them."""
+    if not projection.columns & STATISTICS:
         return {}
     if "stats_parsed" not in raw.column_names:
-        statistics = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
+        statistics = _from_text(raw, projection.leaves).bounding(projection.leaves, raw, is_text=True)
     else:
-        statistics = _from_struct(whole(raw.column("stats_parsed")), wanted.leaves)
-        statistics = statistics.bounding(wanted.leaves, raw, is_text=False)
-        unknown = unknown_to(raw.schema.field("stats_parsed").type, wanted.leaves)
+        statistics = _from_struct(whole(raw.column("stats_parsed")), projection.leaves)
+        statistics = statistics.bounding(projection.leaves, raw, is_text=False)
+        unknown = unknown_to(raw.schema.field("stats_parsed").type, projection.leaves)
         if "stats" in raw.column_names and (unknown or statistics.num_records.null_count):
-            text = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
-            statistics = statistics.or_else(text, [leaf in unknown for leaf in wanted.leaves])
+            text = _from_text(raw, projection.leaves).bounding(projection.leaves, raw, is_text=True)
+            statistics = statistics.or_else(text, [leaf in unknown for leaf in projection.leaves])
     columns = {"num_records": statistics.num_records}
-    if wanted.leaves:
-        names = [".".join(leaf.logical) for leaf in wanted.leaves]
+    if projection.leaves:
+        names = [".".join(leaf.logical) for leaf in projection.leaves]
         columns["min"] = pa.StructArray.from_arrays(statistics.minima, names)
         columns["max"] = pa.StructArray.from_arrays(statistics.maxima, names)
         columns["null_count"] = pa.StructArray.from_arrays(statistics.null_counts, names)
     numbers = {
         ".".join(leaf.logical): bounds
-        for leaf, bounds in zip(wanted.leaves, statistics.numbers, strict=True)
+        for leaf, bounds in zip(projection.leaves, statistics.numbers, strict=True)
         if pa.types.is_floating(leaf.type)
     }
     if numbers:
         columns["max_number"] = pa.StructArray.from_arrays(list(numbers.values()), list(numbers))
-    if wanted.columns & set(BOUNDS):
+    if projection.columns & set(BOUNDS):
         empty = pa.StructArray.from_buffers(pa.struct([]), raw.num_rows, [None])
         columns = {**dict.fromkeys(BOUNDS, empty), **columns}
     return columns
@@ -294,7 +296,7 @@ class _Statistics:
     numbers: list[pa.Array]
     """Upper bounds of the numbers of a column; the maxima for columns that cannot hold NaN."""
 
-    def bounding(self, leaves: Sequence[Leaf], raw: pa.Table, *, is_text: bool) -> _Statistics:
+    def bounding(self, leaves: Sequence[SchemaLeaf], raw: pa.Table, *, is_text: bool) -> _Statistics:
         """The same statistics, with minima and maxima made bounds that no value of the file exceeds."""
         floats = any(pa.types.is_floating(leaf.type) for leaf in leaves)
         sure = _maxima_count_nan(raw) if floats else None
@@ -326,7 +328,7 @@ class _Statistics:
         return _Statistics(counts, *bounds, nulls, numbers)
 
 
-def unknown_to(parsed: pa.StructType, leaves: Iterable[Leaf]) -> set[Leaf]:
+def unknown_to(parsed: pa.StructType, leaves: Iterable[SchemaLeaf]) -> set[SchemaLeaf]:
     """Columns that typed statistics lack, though the JSON statistics may have them."""
     groups = ("minValues", "maxValues", "nullCount")
     return {
@@ -346,7 +348,7 @@ def _field(kind: pa.StructType, name: str) -> pa.DataType:
     return kind.field(kind.get_field_index(name)).type
 
 
-def statistics_paths(leaves: Sequence[Leaf], *, nulls: bool = True) -> list[tuple[str, ...]]:
+def statistics_paths(leaves: Sequence[SchemaLeaf], *, nulls: bool = True) -> list[tuple[str, ...]]:
     """The paths in a statistics document that are needed for some columns, with or without null counts."""
     paths: list[tuple[str, ...]] = [("numRecords",), *([("tightBounds",)] if nulls else [])]
     for leaf in leaves:
@@ -355,12 +357,12 @@ def statistics_paths(leaves: Sequence[Leaf], *, nulls: bool = True) -> list[tupl
     return paths
 
 
-def decimal_digits(leaves: Sequence[Leaf]) -> int:
+def decimal_digits(leaves: Sequence[SchemaLeaf]) -> int:
     """The largest precision among decimal columns; 0 without any."""
     return max((leaf.type.precision for leaf in leaves if pa.types.is_decimal(leaf.type)), default=0)
 
 
-def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Statistics:
+def _from_text(raw: pa.Table, leaves: Sequence[SchemaLeaf]) -> _Statistics:
     paths = statistics_paths(leaves)
     kinds = [
         pa.int64(),
@@ -381,7 +383,7 @@ def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Statistics:
     return _Statistics(count, minima, maxima, nulls, maxima)
 
 
-def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Statistics:
+def _from_struct(parsed: pa.StructArray, leaves: Sequence[SchemaLeaf]) -> _Statistics:
     count = _typed_leaf(parsed, ("numRecords",), pa.int64())
     tight = _typed_leaf(parsed, ("tightBounds",), pa.bool_())
     bounds = [

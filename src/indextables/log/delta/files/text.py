@@ -26,7 +26,7 @@ from indextables.model.names import quoted_text
 
 ColumnKind = TypeVar("ColumnKind", pa.Array, pa.ChunkedArray)
 Path = tuple[str, ...]
-Leaf = tuple[Path, Any]
+TypedPath = tuple[Path, Any]
 """Where a value lies in a document, and the type to decode it to."""
 Guard = Callable[[Callable[[bytes], Any]], Callable[[bytes], Any]]
 _NO_FIELD = re.compile(r'["\\\x00-\x1f]')
@@ -290,7 +290,7 @@ def _python_type(kind: pa.DataType) -> Any:
 
 def _follow(
     array: pa.Array,
-    leaves: Sequence[Leaf],
+    leaves: Sequence[TypedPath],
     guarded: Guard = lambda decode: decode,
 ) -> list[list[Any]]:
     """Decode only the wanted keys of the documents, and return the values at each path."""
@@ -313,7 +313,7 @@ def _or_none(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     return tried
 
 
-def _shape(leaves: Sequence[Leaf], depth: int) -> Any:
+def _shape(leaves: Sequence[TypedPath], depth: int) -> Any:
     """The type to decode into: only the wanted keys, with the given types at the ends of the paths.
 
     A level with a key that no msgspec field can have stays undecoded, by key, until it is asked for.
@@ -326,18 +326,18 @@ def _shape(leaves: Sequence[Leaf], depth: int) -> Any:
     return msgspec.defstruct("Document", fields, rename=names, gc=False)
 
 
-def _heads(leaves: Sequence[Leaf], depth: int) -> list[str]:
+def _heads(leaves: Sequence[TypedPath], depth: int) -> list[str]:
     return sorted({path[depth] for path, _ in leaves})
 
 
-def _kind_of(leaves: Sequence[Leaf], depth: int, head: str) -> Any:
+def _kind_of(leaves: Sequence[TypedPath], depth: int, head: str) -> Any:
     """The type of the value under a key."""
     here = [(path, kind) for path, kind in leaves if path[depth] == head]
     below = [(path, kind) for path, kind in here if len(path) > depth + 1]
     return _shape(below, depth + 1) | None if below else here[0][1]
 
 
-def _cut_out(values: list[Any], leaves: Sequence[Leaf], path: Path, guarded: Guard) -> list[Any]:
+def _cut_out(values: list[Any], leaves: Sequence[TypedPath], path: Path, guarded: Guard) -> list[Any]:
     """Follow one path through all decoded documents, level by level."""
     for depth, head in enumerate(path):
         inside = [leaf for leaf in leaves if leaf[0][:depth] == path[:depth] and len(leaf[0]) > depth]
