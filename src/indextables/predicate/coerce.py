@@ -110,7 +110,7 @@ def cast_operand(operand: Operand, target: pa.DataType, zone: str) -> Operand:
         if not _is_lossless(operand.column.type, operand.type):
             raise Unsupported
         return cast_operand(operand.column, target, zone)
-    if not _is_known_cast(operand.type, target):
+    if not _is_supported_cast(operand.type, target):
         raise Unsupported
     return Cast(operand, target, zone)
 
@@ -127,7 +127,7 @@ def _is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
     return False
 
 
-def _is_known_cast(source: pa.DataType, target: pa.DataType) -> bool:
+def _is_supported_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether the tree supports this cast of a column, exactly, for rows."""
     is_ = pa.types
     if is_.is_string(source):

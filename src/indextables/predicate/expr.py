@@ -103,10 +103,10 @@ class Expr:
 
     def isin(self, *values: Any) -> Expr:
         """Equal to one of the values, given one by one or as one list."""
-        given: Iterable[Any] = values
+        choices: Iterable[Any] = values
         if len(values) == 1 and isinstance(values[0], (list, tuple, set, frozenset)):
-            given = values[0]
-        return Expr("in", self, tuple(given))
+            choices = values[0]
+        return Expr("in", self, tuple(choices))
 
     def between(self, low: Any, high: Any) -> Expr:
         """At least `low` and at most `high`."""

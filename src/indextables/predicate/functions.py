@@ -110,17 +110,16 @@ def _with_decimals(name: str, values: Args, zone: str) -> Value:
     (p1, s1), (p2, s2) = (shape(type_of(value)) for value in typed)
     scale = max(s1, s2)
     if name in {"+", "-"}:
-        places = max(p1 - s1, p2 - s2) + scale + 1, scale
+        precision = max(p1 - s1, p2 - s2) + scale + 1
     elif name == "*":
-        places = p1 + p2 + 1, s1 + s2
+        precision, scale = p1 + p2 + 1, s1 + s2
     elif name == "/":
         scale = max(_LEAST_SCALE, s1 + p2 + 1)
-        places = p1 - s1 + s2 + scale, scale
+        precision = p1 - s1 + s2 + scale
     elif name == "%":
-        places = min(p1 - s1, p2 - s2) + scale, scale
+        precision = min(p1 - s1, p2 - s2) + scale
     else:
         raise Unsupported
-    precision, scale = places
     if precision > MOST_DIGITS:
         scale = max(MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
     return call_of(name, typed, decimal_type(min(precision, MOST_DIGITS), scale))
@@ -136,7 +135,7 @@ def _as_decimal(value: Value, zone: str) -> Value:
 
 
 def _same(name: str, args: Args, zone: str) -> Value:
-    """A number of the type that is given: `abs` and the unary minus."""
+    """A call whose result has the type of its argument: `abs` and the unary minus."""
     kind = type_of(args[0])
     if not _is_number(kind):
         raise Unsupported
@@ -218,8 +217,8 @@ def _end(name: str, args: Args, zone: str) -> Value:
 
 
 def _replace(name: str, args: Args, zone: str) -> Value:
-    given = [*args, Literal("", _TEXT)] if len(args) == 2 else args  # noqa: PLR2004 - without replacement
-    return call_of("replace", [_text(arg, zone) for arg in given], _TEXT)
+    texts = [*args, Literal("", _TEXT)] if len(args) == 2 else args  # noqa: PLR2004 - without replacement
+    return call_of("replace", [_text(arg, zone) for arg in texts], _TEXT)
 
 
 def _concat(name: str, args: Args, zone: str) -> Value:

@@ -139,23 +139,23 @@ def _joined(tokens: list[Any], text: str) -> list[Any]:
     """Join strings that touch: in Spark a doubled quote is a quote."""
     from sqlglot.tokens import TokenType
 
-    kept: list[Any] = []
+    joined: list[Any] = []
     for token in tokens:
-        before: Any = kept[-1] if kept else token
+        before: Any = joined[-1] if joined else token
         touching = before.end + 1 == token.start and text[before.end] == text[token.start]
         if touching and before.token_type == token.token_type == TokenType.STRING:
             before.text += text[token.start] + token.text
             before.end = token.end
         else:
-            kept.append(token)
-    return kept
+            joined.append(token)
+    return joined
 
 
 def _kind(item: Any) -> str:
     """Return the name of a node's class; Unsupported when it carries more than is understood."""
     name = type(item).__name__
-    known = _ARGUMENTS.get(name, ())
-    if any(value and key not in known for key, value in item.args.items()):
+    supported = _ARGUMENTS.get(name, ())
+    if any(value and key not in supported for key, value in item.args.items()):
         raise Unsupported
     return name
 
@@ -205,8 +205,8 @@ class _TreeBuilder:
 
     def _like(self, item: Any, escape: Value) -> Node:
         operands = [self._value(item.this), self._value(item.expression), escape]
-        found = values.condition(functions.call("like", operands, self._zone))
-        return Not(found) if item.args.get("negate") else found
+        matches = values.condition(functions.call("like", operands, self._zone))
+        return Not(matches) if item.args.get("negate") else matches
 
     def _comparison(self, op: str, left: Any, right: Any) -> Node:
         return conditions.compare(op, self._value(left), self._value(right), self._zone)
@@ -235,8 +235,8 @@ class _TreeBuilder:
             return self._negated(item.this)
         if name in _SPECIAL:
             function, arguments = _SPECIAL[name]
-            given = [item.args.get(argument) for argument in arguments]
-            return self._call(function, [argument for argument in given if argument is not None])
+            parts = [item.args.get(argument) for argument in arguments]
+            return self._call(function, [part for part in parts if part is not None])
         if name == "Anonymous":
             return self._call(str(item.this).lower(), item.expressions)
         return self._literal(name, item)
@@ -269,10 +269,11 @@ class _TreeBuilder:
 
     def _type(self, item: Any) -> pa.DataType:
         text = item.args["to"].sql(dialect="spark").lower()
-        found = None if text.startswith(("char", "varchar")) or "collate" in text else type_from_sql(text)
-        if found is None:
+        is_padded_or_collated = text.startswith(("char", "varchar")) or "collate" in text
+        kind = None if is_padded_or_collated else type_from_sql(text)
+        if kind is None:
             raise Unsupported
-        return found
+        return kind
 
     def _literal(self, name: str, item: Any) -> Literal:
         if name == "Null":

@@ -1,4 +1,4 @@
-"""Which texts contain a text, or match LIKE or RLIKE: vectorised, and fast if most do not.
+"""Finds the texts that contain a text or match LIKE or RLIKE: vectorised, and fast if most do not.
 
 A text that every match must contain is searched in the bytes of all values at once. Only
 values that contain it are then given to a regular expression, or none if containing it is
@@ -81,8 +81,8 @@ def _searched(values: Any, needle: str, regex: str | None) -> Any:
         pattern = f"(?s){_quoted(needle)}" if regex is None else regex
         return pc.match_substring_regex(values, pattern)
     if regex is not None:
-        places = np.flatnonzero(held)
-        held[places] = pc.match_substring_regex(values.take(pa.array(places)), regex).to_numpy(
+        rows = np.flatnonzero(held)
+        held[rows] = pc.match_substring_regex(values.take(pa.array(rows)), regex).to_numpy(
             zero_copy_only=False
         )
     matches = pa.array(held)
@@ -110,7 +110,7 @@ def _holding(values: Any, needle: bytes) -> np.ndarray | None:
 
 
 def _occurrences(data: np.ndarray, needle: bytes) -> np.ndarray | None:
-    """The offsets of the needle; None if too many places look like it."""
+    """The offsets of the needle; None if its rarest part occurs too often."""
     width = min(2, len(needle))
     at = _rarest(data, needle, width)
     part = np.frombuffer(needle[at : at + width], f"<u{width}")[0]
@@ -122,13 +122,13 @@ def _occurrences(data: np.ndarray, needle: bytes) -> np.ndarray | None:
         for shift in range(min(width, len(block))):
             whole = (len(block) - shift) // width * width
             numbers = block[shift : shift + whole].view(f"<u{width}")
-            places = np.flatnonzero(numbers == part) * width + (start + shift - at)
-            alike += len(places)
-            places = places[(places >= 0) & (places <= len(data) - len(needle))]
+            candidates = np.flatnonzero(numbers == part) * width + (start + shift - at)
+            alike += len(candidates)
+            candidates = candidates[(candidates >= 0) & (candidates <= len(data) - len(needle))]
             for offset, byte in enumerate(needle):
-                if not at <= offset < at + width and len(places):
-                    places = places[data[places + offset] == byte]
-            offsets.append(places)
+                if not at <= offset < at + width and len(candidates):
+                    candidates = candidates[data[candidates + offset] == byte]
+            offsets.append(candidates)
         if alike * FREQUENT > len(block):
             return None
     return np.concatenate(offsets)

@@ -56,10 +56,10 @@ def compute(call: Call, args: Sequence[Computed], zone: str | None = None) -> Co
 def constant_of(call: Call) -> Literal | Call:
     """Return the value of a call of literals; the call itself if it fails, since no row may need it."""
     args = [Computed(of_literal(arg, 1)) for arg in call.args if isinstance(arg, Literal)]
-    found = compute(call, args)
-    if found.failed is not None and found.failed[0].as_py():
+    result = compute(call, args)
+    if result.failed is not None and result.failed[0].as_py():
         return call
-    return Literal(internal(found.values)[0], call.type)
+    return Literal(internal(result.values)[0], call.type)
 
 
 def of_literal(literal: Literal, rows: int) -> pa.Array:
@@ -92,10 +92,10 @@ def _in(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
     )
     if is_a.is_floating(values.type):
         zero = pa.scalar(0.0, values.type)  # -0.0 hashes unlike 0.0
-        found = pc.is_in(pc.add(values, zero), value_set=pc.add(chosen, zero))
+        is_listed = pc.is_in(pc.add(values, zero), value_set=pc.add(chosen, zero))
     else:
-        found = pc.is_in(values, value_set=chosen)
-    return pc.if_else(pc.is_valid(values), found, pa.scalar(None, pa.bool_())), None
+        is_listed = pc.is_in(values, value_set=chosen)
+    return pc.if_else(pc.is_valid(values), is_listed, pa.scalar(None, pa.bool_())), None
 
 
 def _case_changed(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
@@ -160,11 +160,11 @@ def _extreme(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
     """`greatest` and `least` of the values that are not null."""
     op = "<" if call.name == "greatest" else ">"
 
-    def further(found: Any, other: Any) -> Any:
-        takes = pc.or_kleene(pc.is_null(found), compare_arrays(op, found, other))
-        return pc.if_else(pc.and_(pc.is_valid(other), pc.fill_null(takes, False)), other, found)
+    def more_extreme(best: Any, other: Any) -> Any:
+        is_beaten = pc.or_kleene(pc.is_null(best), compare_arrays(op, best, other))
+        return pc.if_else(pc.and_(pc.is_valid(other), pc.fill_null(is_beaten, False)), other, best)
 
-    return reduce(further, args), None
+    return reduce(more_extreme, args), None
 
 
 def _is_null(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
@@ -173,18 +173,18 @@ def _is_null(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
 
 def _cast(call: Call, args: Sequence[Any], zone: str) -> tuple[Any, Any]:
     values, kind = args[0], call.type
-    given = values.type
-    if (is_a.is_string(given) and not is_a.is_decimal(kind)) or (
-        is_a.is_timestamp(given) and is_a.is_timestamp(kind)
+    source = values.type
+    if (is_a.is_string(source) and not is_a.is_decimal(kind)) or (
+        is_a.is_timestamp(source) and is_a.is_timestamp(kind)
     ):
-        found, failed = cast_values(values, kind, zone)
-        return found, None if failed is None else any_failed(failed)
-    if _widens(given, kind):
+        converted, failed = cast_values(values, kind, zone)
+        return converted, None if failed is None else any_failed(failed)
+    if _widens(source, kind):
         return (as_double(values) if is_a.is_float64(kind) else values.cast(kind)), None
-    if is_a.is_timestamp(given) and is_a.is_date(kind):
-        local = local_times_of(values, zone) if given.tz else values
+    if is_a.is_timestamp(source) and is_a.is_date(kind):
+        local = local_times_of(values, zone) if source.tz else values
         return days_of_times(local).cast(kind), None
-    return each(lambda value: cast_value(value, given, kind, zone), args, kind)
+    return each(lambda value: cast_value(value, source, kind, zone), args, kind)
 
 
 def _widens(source: pa.DataType, kind: pa.DataType) -> bool:
@@ -195,15 +195,15 @@ def _widens(source: pa.DataType, kind: pa.DataType) -> bool:
 
 def _coalesced(call: Call, args: Sequence[Computed]) -> Computed:
     """The first value that is not null; those after it are not evaluated."""
-    found, failed, cause = args[0].values, args[0].failed, args[0].cause
+    values, failed, cause = args[0].values, args[0].failed, args[0].cause
     for arg in args[1:]:
-        missing = pc.is_null(found)
+        missing = pc.is_null(values)
         if arg.failed is not None:
             mine = pc.and_(arg.failed, missing)
             failed = mine if failed is None else pc.or_(failed, mine)
             cause = cause or arg.cause
-        found = pc.if_else(missing, arg.values, found)
-    return Computed(found, failed, cause)
+        values = pc.if_else(missing, arg.values, values)
+    return Computed(values, failed, cause)
 
 
 def _chosen(call: Call, args: Sequence[Computed]) -> Computed:

@@ -36,20 +36,20 @@ class ManyFiles:
         self._files = files
         self._partition_columns = partition_columns
         self._partitions_only = partitions_only
-        self._known: dict[Operand, _FileBounds] = {}
+        self._bounds: dict[Operand, _FileBounds] = {}
 
     def column(self, operand: Operand) -> _FileBounds:
-        """Return what is known of a column, seen through its cast if there is one."""
-        if operand not in self._known:
+        """Return the bounds of a column in every file, after its cast if there is one."""
+        if operand not in self._bounds:
             column = operand.column if isinstance(operand, Cast) else operand
             if column.is_one_of(self._partition_columns):
-                found = self._partition(column)
+                bounds = self._partition(column)
             elif self._partitions_only:
-                found = _FileBounds()
+                bounds = _FileBounds()
             else:
-                found = self._statistics(column)
-            self._known[operand] = _seen_as(found, operand)
-        return self._known[operand]
+                bounds = self._statistics(column)
+            self._bounds[operand] = _seen_as(bounds, operand)
+        return self._bounds[operand]
 
     def constant(self, truth: bool | None) -> Any:
         """Return one answer for all files."""
@@ -79,9 +79,9 @@ class ManyFiles:
         null, present = pc.is_null(values), pc.is_valid(values)
         parent = self._files.column("partition_values")
         if parent.null_count:
-            known = whole(pc.is_valid(parent))
-            null = pc.if_else(known, null, _UNKNOWN)
-            present = pc.if_else(known, present, _UNKNOWN)
+            is_readable = whole(pc.is_valid(parent))
+            null = pc.if_else(is_readable, null, _UNKNOWN)
+            present = pc.if_else(is_readable, present, _UNKNOWN)
         return _FileBounds(values, values, None, null, present, is_partition=True)
 
     def _statistics(self, column: Column) -> _FileBounds:
@@ -151,14 +151,14 @@ class _FileBounds:
             and self._is_searchable()
         ):
             return self._search(values)
-        found: Any = _NO
+        possible: Any = _NO
         for low, high in spans_of(values):
             column = self if is_nan(high) else self.of_numbers()
             within = pc.and_kleene(
                 column.may_be_below(high, or_equal=True), column.may_be_above(low, or_equal=True)
             )
-            found = pc.or_kleene(found, within)
-        return found
+            possible = pc.or_kleene(possible, within)
+        return possible
 
     def _is_searchable(self) -> bool:
         kind = self.lower.type
@@ -167,7 +167,7 @@ class _FileBounds:
         return not (self.is_partition and pa.types.is_floating(kind))
 
     def _search(self, values: tuple[Any, ...]) -> Any:
-        """Count the values below the lower bound and up to the upper: where they differ one lies between."""
+        """Count the values below the lower bound and up to the upper: if the counts differ, one is within."""
         kind = self.lower.type
         numbers = [value for value in values if not is_nan(value)]
         ordered = from_values(sorted(numbers), kind)
@@ -179,10 +179,10 @@ class _FileBounds:
                 ends.indices
             )
             upto = pc.coalesce(upto, pc.search_sorted(ordered, nexts, side="left"))
-        found = pc.greater(pc.fill_null(upto, len(numbers)), below)
+        possible = pc.greater(pc.fill_null(upto, len(numbers)), below)
         if len(numbers) < len(values):
-            found = pc.or_(found, pc.is_null(self.upper))
-        return found
+            possible = pc.or_(possible, pc.is_null(self.upper))
+        return possible
 
     def may_be_none_of(self, values: tuple[Any, ...]) -> Any:
         if self.lower is None or self.upper is None:

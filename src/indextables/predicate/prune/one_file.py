@@ -50,13 +50,13 @@ class OneFile:
     partition_columns: frozenset[str]
 
     def column(self, operand: Operand) -> Bounds:
-        """Return what is known of a column, seen through its cast if there is one."""
+        """Return the bounds of a column, after its cast if there is one."""
         column = operand.column if isinstance(operand, Cast) else operand
         if column.is_one_of(self.partition_columns):
-            found = _of_partition(column, self.partition_values)
+            bounds = _of_partition(column, self.partition_values)
         else:
-            found = _of_statistics(column, self.stats)
-        return _seen_as(found, operand) if isinstance(operand, Cast) else found
+            bounds = _of_statistics(column, self.stats)
+        return _seen_as(bounds, operand) if isinstance(operand, Cast) else bounds
 
     def constant(self, truth: Truth) -> Truth:
         """Return the answer itself."""
@@ -109,11 +109,11 @@ class Bounds:
 
     def may_be_one_of(self, values: tuple[Any, ...]) -> Truth:
         """Look for a value, or a range of them, that meets the bounds."""
-        found: Truth = False
+        possible: Truth = False
         for low, high in spans_of(values):
             within = both(self.may_be_below(high, or_equal=True), self.may_be_above(low, or_equal=True))
-            found = either(found, within)
-        return found
+            possible = either(possible, within)
+        return possible
 
     def may_be_none_of(self, values: tuple[Any, ...]) -> Truth:
         """Only a file with one single value, and that in the list, cannot."""
@@ -202,6 +202,6 @@ def _seen_as(bounds: Bounds, cast: Cast) -> Bounds:
 
 def keeps_order(cast: Cast) -> bool:
     """Whether a cast is from a number to double, which rounds but never changes the order."""
-    given = cast.column.type
-    is_number = pa.types.is_integer(given) or pa.types.is_floating(given) or pa.types.is_decimal(given)
+    source = cast.column.type
+    is_number = pa.types.is_integer(source) or pa.types.is_floating(source) or pa.types.is_decimal(source)
     return bool(is_number and pa.types.is_float64(cast.type))

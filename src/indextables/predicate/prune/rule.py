@@ -139,12 +139,12 @@ def prune_table(
     if len(chunks) <= 1 or files.num_rows < len(chunks) * _CHUNK_ROWS:
         return _prune(node, files, columns, among, explain=explain)
     starts = accumulate((chunk.num_rows for chunk in chunks), initial=0)
-    found = [
+    pruned = [
         _prune(node, chunk, columns, None if among is None else among[start:][: len(chunk)], explain=explain)
         for start, chunk in zip(starts, chunks, strict=False)
     ]
-    metrics = reduce(PruneMetrics.plus, (item.metrics for item in found))
-    return Pruned(pa.concat_arrays([item.mask for item in found]), metrics)
+    metrics = reduce(PruneMetrics.plus, (item.metrics for item in pruned))
+    return Pruned(pa.concat_arrays([item.mask for item in pruned]), metrics)
 
 
 def _prune(
@@ -157,21 +157,21 @@ def _prune(
 ) -> Pruned:
     rows = files.num_rows
     facts = ManyFiles(files, columns)
-    alone = ManyFiles(files, columns, partitions_only=True)
-    everything: Any = _YES if among is None else among
-    by_partition = everything
+    partitions = ManyFiles(files, columns, partitions_only=True)
+    remaining: Any = _YES if among is None else among
+    by_partition = remaining
     reasons = pa.nulls(rows, pa.string()) if explain else None
     for part in conjuncts(node):
         needs = columns_needed(part, columns)
-        first = _mask(possible(part, True, alone), rows) if needs.partitions else _YES
-        found = (
-            _mask(possible(part, True, facts), rows) if needs.statistics or not needs.partitions else first
-        )
+        by_values = _mask(possible(part, True, partitions), rows) if needs.partitions else _YES
+        by_all = by_values
+        if needs.statistics or not needs.partitions:
+            by_all = _mask(possible(part, True, facts), rows)
         if reasons is not None:
-            reasons = _explained(reasons, part, first, found, rows)
-        by_partition = pc.and_(by_partition, first)
-        everything = pc.and_(everything, found)
-    mask = _spread(everything, rows)
+            reasons = _explained(reasons, part, by_values, by_all, rows)
+        by_partition = pc.and_(by_partition, by_values)
+        remaining = pc.and_(remaining, by_all)
+    mask = _spread(remaining, rows)
     if among is not None and reasons is not None:
         reasons = reasons.filter(among)
     considered = rows if among is None else among.true_count
@@ -189,14 +189,19 @@ def _spread(truth: Any, rows: int) -> Any:
 
 
 def _metrics(considered: int, mask: Any, by_partition: Any, reasons: pa.Array | None) -> PruneMetrics:
-    after_partitions, kept = by_partition.true_count, mask.true_count
-    pruned = considered - after_partitions
-    return PruneMetrics(considered, pruned, after_partitions - kept, kept, reasons)
+    after_partitions, after_statistics = by_partition.true_count, mask.true_count
+    return PruneMetrics(
+        considered,
+        considered - after_partitions,
+        after_partitions - after_statistics,
+        after_statistics,
+        reasons,
+    )
 
 
-def _explained(reasons: pa.Array, part: Node, first: Any, found: Any, rows: int) -> pa.Array:
+def _explained(reasons: pa.Array, part: Node, by_values: Any, by_all: Any, rows: int) -> pa.Array:
     """Give files that this part of the conjunction drops their reason, unless an earlier part gave one."""
-    for mask, source in ((first, "partition values"), (found, "statistics")):
+    for mask, source in ((by_values, "partition values"), (by_all, "statistics")):
         dropped = pc.and_(pc.invert(_spread(mask, rows)), pc.is_null(reasons))
         reasons = pc.if_else(dropped, f"{source}: {part}", reasons)
     return reasons
@@ -232,7 +237,7 @@ def possible(node: Node, outcome: bool, facts: Facts[T]) -> T:
 
 
 def conjuncts(node: Node | None) -> list[Node]:
-    """The parts of a conjunction, comparisons of one column kept together: they are one span of values."""
+    """The parts of a conjunction; comparisons of the same column are one part, a range of its values."""
     spans: dict[object, list[Node]] = {}
     for at, part in enumerate(_flat(node)):
         compared = _compared(part, True)
