@@ -252,7 +252,7 @@ class LogHandle:
 
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version, newest first."""
-        return from_listings(lambda: history_table(self._timeline(), limit))
+        return from_listings(lambda: history_table(self._timeline(unreadable=True), limit))
 
     def cache_stats(self) -> dict[str, CacheStats] | None:
         """Hits and misses by cache; None when caching is off."""
@@ -358,10 +358,16 @@ class LogHandle:
         """The zone of a time without an offset that names a version."""
         return self.options.zone_or(lambda: self._newest(None).time_zone)
 
-    def _timeline(self) -> Timeline:
+    def _timeline(self, *, unreadable: bool = False) -> Timeline:
+        """The versions that can be read; with `unreadable`, all that have a file from the oldest of them."""
         listing = self._listing()
         readable = set(reconstructible(listing, NATIVE))
-        files = [file for number, file in listing.commits.items() if number in readable]
+        first = min(readable, default=0)
+        files = [
+            file
+            for number, file in listing.commits.items()
+            if number in readable or (unreadable and readable and number > first)
+        ]
         if not files:
             self._newest(0)
             raise NotATableError(f"{self.uri} is not a table: its log holds no version.", uri=self.uri)

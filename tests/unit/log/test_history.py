@@ -154,6 +154,16 @@ def test_versions_without_a_file_have_a_row_and_a_warning(caplog):
     assert "version(s) 2-4 have no file in the log" in caplog.text
 
 
+def test_a_version_that_has_a_file_is_not_called_missing_though_it_cannot_be_rebuilt():
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().appends(4).checkpoint()
+    builder.store.delete(commit_path(1))
+    rows = builder.log().history().to_pylist()
+    assert [(row["version"], row["operation"]) for row in rows] == [
+        (4, "WRITE"), (3, "WRITE"), (2, "WRITE"), (1, "MISSING 1"), (0, "CREATE TABLE"),
+    ]  # fmt: skip
+    assert all(row["timestamp"] is not None for row in rows if row["version"] != 1)
+
+
 def test_versions_before_the_oldest_are_history_that_was_cleaned_up_and_no_hole(caplog):
     builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().appends(4).checkpoint().appends(1)
     for version in range(5):
