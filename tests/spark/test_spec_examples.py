@@ -35,7 +35,9 @@ def test_long_values_leave_the_statistics_and_short_ones_skip_files(
     for add in it.TransactionLog.open(path).list_files(0):
         assert "content" not in (add.min_values or {})
         assert "short" in add.min_values
+    assert sum(file.stat().st_size for file in Path(path, "_transaction_log").iterdir()) < 100_000
     frame = spark.read.format(PROVIDER).load(path)
+    assert [row.length for row in frame.selectExpr("length(content) AS length").collect()] == [2001] * 4
     assert frame.filter("short = 'name2'").select("id").first().id == 2
     assert (last_scans(limit=1)[0].kept, last_scans(limit=1)[0].considered) == (1, 4)
     assert frame.filter("content LIKE 'c%'").select("id").first().id == 2

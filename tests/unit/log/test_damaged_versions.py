@@ -37,6 +37,17 @@ def test_compression_can_be_off_and_mixed_tables_read(builder):
     assert paths_of(builder.log()) == paths_of(plain.log()) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.parametrize("read", ["true", "false"])
+@pytest.mark.parametrize("written", ["true", "false"])
+def test_either_setting_reads_what_either_wrote(written, read):
+    """G1: the setting is about writing; a file says itself what it is."""
+    key = "transaction.compression.enabled"
+    builder = LogBuilder(options={key: written}).create().append("a").checkpoint().append("b")
+    for path in (commit_path(1), checkpoint_path(1), commit_path(2)):
+        assert builder.store.get(path).startswith(b"{") is (written == "false")
+    assert paths_of(LogBuilder(builder.store, {key: read}, builder.clock).log()) == ["a", "b"]
+
+
 @pytest.mark.parametrize("level", range(1, 10))
 def test_every_gzip_level_reads_back(level):
     """G3."""
