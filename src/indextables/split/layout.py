@@ -195,8 +195,8 @@ def parse_footer(data: bytes, size: int, name: str, expected: str | None = None)
     start = size - len(data)
     if data[-TAIL:] != packing.pack("<I", len(body)) + MAGIC:
         raise damaged_footer(name, "it does not end like a Parquet file")
-    given = _stored_crc(body)
-    if given is None:
+    checksum = _stored_crc(body)
+    if checksum is None:
         if not _is_parquet(body):
             raise damaged_footer(name, "its metadata cannot be read")
         raise SplitError(
@@ -204,7 +204,7 @@ def parse_footer(data: bytes, size: int, name: str, expected: str | None = None)
             f"{CRC_KEY.decode()!r}. Only files written by IndexTables can be part of a table.",
             path=name,
         )
-    stored, at = given
+    stored, at = checksum
     if b"%08x" % crc32(body[:at] + _BLANK_CRC + body[at + len(stored) :]) != stored:
         raise damaged_footer(name, "its checksum does not match")
     if expected is not None and stored != expected.encode():
@@ -215,8 +215,8 @@ def parse_footer(data: bytes, size: int, name: str, expected: str | None = None)
             path=name,
         )
     try:
-        found = dict(_pairs(decode(body)[0]))
-        manifest = decode_manifest(found[INDEX_KEY], name)
+        entries = dict(_pairs(decode(body)[0]))
+        manifest = decode_manifest(entries[INDEX_KEY], name)
     except (ThriftError, KeyError, msgspec.MsgspecError) as bad:
         raise damaged_footer(name, f"its metadata cannot be read ({bad})") from bad
     return Footer(start, size, body, manifest)
@@ -281,17 +281,17 @@ def finish(
 
 
 def _entries(footer: Struct, manifest: SplitManifest) -> list[Struct]:
-    known = items(footer, FileFields.PAIRS)
-    kept = [pair for pair in known if value(pair, PairFields.KEY) not in (INDEX_KEY, CRC_KEY)]
+    pairs = items(footer, FileFields.PAIRS)
+    others = [pair for pair in pairs if value(pair, PairFields.KEY) not in (INDEX_KEY, CRC_KEY)]
     ours = ((INDEX_KEY, encode_manifest(manifest)), (CRC_KEY, _BLANK_CRC))
-    return kept + [{PairFields.KEY: (BINARY, key), PairFields.VALUE: (BINARY, text)} for key, text in ours]
+    return others + [{PairFields.KEY: (BINARY, key), PairFields.VALUE: (BINARY, text)} for key, text in ours]
 
 
 def _sealed(footer: Struct) -> bytes:
     body = encode(dict(sorted(footer.items())))
-    found = _stored_crc(body)
-    assert found is not None
-    _, at = found
+    checksum = _stored_crc(body)
+    assert checksum is not None
+    _, at = checksum
     return body[:at] + b"%08x" % crc32(body) + body[at + len(_BLANK_CRC) :]
 
 

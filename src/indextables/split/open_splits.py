@@ -23,15 +23,15 @@ from indextables.options import SearchOptions
 from indextables.reading import Reading
 from indextables.records import dataclass
 from indextables.split.layout import SplitRef, read_footer
-from indextables.split.read import kept_pages
+from indextables.split.read import page_cache
 from indextables.split.read.rows import SplitReader, open_reader
 from indextables.split.source import Range, SplitFile
 from indextables.storage.checksum import crc32
 from indextables.storage.store import Store
 
-KEPT_SPLITS = 8192
-KEPT_BYTES = 64 << 20
-"""Limit for roots and small indexes kept here; blocks and lists have a cache of their own."""
+MAX_SPLITS = 8192
+MAX_BYTES = 64 << 20
+"""Limit for the roots and small indexes in this cache; blocks and lists have a cache of their own."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,11 +40,11 @@ Key = tuple[str, str, int | None, int | None, int | None]
 
 @dataclass(slots=True)
 class _OpenSplit:
-    """What is known of one split so far."""
+    """The opened parts of one split."""
 
     reader: SplitReader | None = None
     row_map: tuple[SplitRef, memoryview] | None = None
-    """The row map's bytes, read with the index; they are parsed when a row is wanted."""
+    """The row map's bytes, read with the index; they are parsed when the first row is read."""
     index: Index | None = None
     damage: DamagedIndexError | None = None
     bytes: int = 0
@@ -55,28 +55,28 @@ class _OpenSplits:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Key, _OpenSplit] = OrderedDict()
+        self._entries: OrderedDict[Key, _OpenSplit] = OrderedDict()
         self._held = 0
 
     def entry(self, key: Key) -> _OpenSplit:
         """The entry of a split; a new, empty one if there is none."""
         with self._lock:
-            entry = self._kept.get(key)
+            entry = self._entries.get(key)
             if entry is None:
-                entry = self._kept[key] = _OpenSplit()
+                entry = self._entries[key] = _OpenSplit()
                 self._trim()
             else:
-                self._kept.move_to_end(key)
+                self._entries.move_to_end(key)
             return entry
 
-    def known(self, key: Key) -> _OpenSplit | None:
+    def peek(self, key: Key) -> _OpenSplit | None:
         """The entry of a split, if there is one."""
-        return self._kept.get(key)
+        return self._entries.get(key)
 
     def hold(self, key: Key, entry: _OpenSplit, size: int) -> None:
         """Record how many bytes an entry uses."""
         with self._lock:
-            if self._kept.get(key) is entry:
+            if self._entries.get(key) is entry:
                 self._held += size - entry.bytes
                 entry.bytes = size
                 self._trim()
@@ -84,12 +84,12 @@ class _OpenSplits:
     def clear(self) -> None:
         """Forget every split."""
         with self._lock:
-            self._kept.clear()
+            self._entries.clear()
             self._held = 0
 
     def _trim(self) -> None:
-        while len(self._kept) > KEPT_SPLITS or (self._held > KEPT_BYTES and len(self._kept) > 1):
-            _, gone = self._kept.popitem(last=False)
+        while len(self._entries) > MAX_SPLITS or (self._held > MAX_BYTES and len(self._entries) > 1):
+            _, gone = self._entries.popitem(last=False)
             self._held -= gone.bytes
 
 
@@ -136,16 +136,16 @@ def _held(ref: SplitRef) -> int:
     return ref.root.length if ref.root is not None else SMALL_INDEX
 
 
-def known_index(store: Store, ref: SplitRef) -> Index | None:
+def cached_index(store: Store, ref: SplitRef) -> Index | None:
     """The index of a split if it is already open; nothing is read."""
-    entry = _splits.known(_key(SplitFile.of(store, ref.path), ref))
+    entry = _splits.peek(_key(SplitFile.of(store, ref.path), ref))
     return None if entry is None else entry.index
 
 
 def forget_splits() -> None:
     """Clear the cache of splits and of their decoded pages."""
     _splits.clear()
-    kept_pages.MEMORY.clear()
+    page_cache.MEMORY.clear()
 
 
 def _opened(
@@ -206,9 +206,9 @@ class SplitRanges:
 
     def many(self, ranges: Sequence[Range]) -> list[memoryview]:
         """The bytes of every range, in one round trip."""
-        places = [(self.start + offset, length) for offset, length in ranges]
-        bodies = self.source.read(places)
-        return [bodies[place] for place in places]
+        in_file = [(self.start + offset, length) for offset, length in ranges]
+        bodies = self.source.read(in_file)
+        return [bodies[place] for place in in_file]
 
 
 @dataclass(frozen=True, slots=True)

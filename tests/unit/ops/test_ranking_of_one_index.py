@@ -14,7 +14,7 @@ from indextables.index.read.ranking import Statistics
 from indextables.ops.read import ranking
 from indextables.ops.read.ranking import table_statistics
 from indextables.ops.table_settings import query_of
-from indextables.split.read import kept_pages
+from indextables.split.read import page_cache
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("message", pa.string()), ("title", pa.string()), ("day", pa.string())]
@@ -188,7 +188,7 @@ def test_all_rows_are_ranked_without_holding_them_all(rows, many, monkeypatch):
 
 def test_all_rows_best_first_are_never_in_memory_together(tmp_path, monkeypatch):
     monkeypatch.setattr(ranking, "ROWS_AT_ONCE", 4096)
-    monkeypatch.setattr(kept_pages, "MEMORY", BlockCache(1 << 20))
+    monkeypatch.setattr(page_cache, "MEMORY", BlockCache(1 << 20))
     rows = 60_000
     payload = pa.array([f"{number:08d}" + "x" * 600 for number in range(rows)])
     schema = pa.schema([("message", pa.string()), ("payload", pa.string())])

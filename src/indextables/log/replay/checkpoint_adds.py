@@ -36,7 +36,7 @@ are more than one in 100 of the rows.
 POOL = pa.system_memory_pool()
 """The memory pool for joined columns. Arrow's default pool returns freed memory to the system at once, so
 that each chunk of lines would have to get new pages."""
-KEPT_BYTES = 256 << 20
+CACHED_BYTES = 256 << 20
 """Upper limit for kept columns; beyond it the largest are dropped and read again when needed."""
 
 
@@ -145,7 +145,7 @@ class CheckpointAdds:
         sizes = {leaf: sum(piece.nbytes for piece in pieces) for leaf, pieces in self._pieces.items()}
         total = sum(sizes.values())
         for leaf in sorted(sizes, key=lambda item: sizes[item], reverse=True):
-            if total <= KEPT_BYTES or leaf == PATH:
+            if total <= CACHED_BYTES or leaf == PATH:
                 continue
             total -= sizes[leaf]
             del self._pieces[leaf]

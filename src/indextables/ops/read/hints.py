@@ -10,7 +10,7 @@ from indextables.index.query.tree import Boolean, Boosted, Node, Query, Words
 from indextables.index.settings import STRING
 from indextables.log.snapshot import Snapshot
 from indextables.split.layout import SplitRef
-from indextables.split.open_splits import known_index
+from indextables.split.open_splits import cached_index
 
 _LOOKED_FOR, _LOOKED_INTO = 1000, 8
 """Splits among which open indexes are looked for, and of how many of these the dictionaries are asked."""
@@ -22,7 +22,7 @@ def spelling_notes(snapshot: Snapshot, query: Query, refs: Iterable[SplitRef]) -
     if not values:
         return []
     other_spellings: dict[tuple[str, str], str] = {}
-    held = (known_index(snapshot.store, ref) for ref in itertools.islice(refs, _LOOKED_FOR))
+    held = (cached_index(snapshot.store, ref) for ref in itertools.islice(refs, _LOOKED_FOR))
     for index in itertools.islice((one for one in held if one is not None), _LOOKED_INTO):
         for column, value in values:
             others = _other_cases(value)

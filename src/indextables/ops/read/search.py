@@ -25,7 +25,7 @@ from indextables.ops.read.splits import splits_for, with_words
 from indextables.ops.table_settings import query_of
 from indextables.split.layout import SplitRef
 from indextables.split.search.metrics import SearchMetrics
-from indextables.split.search.run import SCORE, count_known, count_split, search_split, unless_empty
+from indextables.split.search.run import SCORE, count_in_open_indexes, count_split, search_split, unless_empty
 from indextables.split.search.selection import Selection
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def count_hits(snapshot: Snapshot, node: Node | None, query: Query, record: Reco
     total = 0
     if node is None:
         searched = len(refs)
-        total, refs = count_known(snapshot.store, refs, query, record.searched)
+        total, refs = count_in_open_indexes(snapshot.store, refs, query, record.searched)
         record.read(total, files=searched - len(refs))
     if refs:
         total += _count_others(snapshot, refs, Selection(query, node), record)

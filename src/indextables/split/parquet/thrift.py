@@ -80,24 +80,24 @@ class _StructReader:
         end = self.position + length
         if end > len(self.data):
             raise ThriftError("a value reaches beyond the end")
-        found = bytes(self.data[self.position : end])
+        taken = bytes(self.data[self.position : end])
         self.position = end
-        return found
+        return taken
 
     def struct(self, depth: int) -> Struct:
         if depth > _DEEPEST:
             raise ThriftError("structures nested too deeply")
-        found: Struct = {}
+        fields: Struct = {}
         number = 0
         while True:
             head = self.data[self.position]
             self.position += 1
             if head == 0:
-                return found
+                return fields
             kind = head & 0x0F
             step = head >> 4
             number = number + step if step else self.number()
-            found[number] = (kind, self.value(kind, depth))
+            fields[number] = (kind, self.value(kind, depth))
 
     def value(self, kind: int, depth: int) -> Any:
         if kind in (I16, I32, I64):
@@ -143,8 +143,8 @@ def _write_number(out: bytearray, value: int) -> None:
 
 def _write_struct(out: bytearray, value: Struct) -> None:
     last = 0
-    for number, (given, item) in value.items():
-        kind = (TRUE if item else FALSE) if given in (TRUE, FALSE) else given
+    for number, (declared, item) in value.items():
+        kind = (TRUE if item else FALSE) if declared in (TRUE, FALSE) else declared
         step = number - last
         if 0 < step <= _LONG_LIST:
             out.append((step << 4) | kind)

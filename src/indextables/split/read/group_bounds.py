@@ -36,7 +36,7 @@ class GroupStatistics:
             metadata.row_group(0).column(at).path_in_schema: at for at in range(metadata.num_columns)
         }
         self._rows = pa.array([metadata.row_group(group).num_rows for group in self._groups], pa.int64())
-        self._known: dict[str, Bounds | None] = {}
+        self._bounds: dict[str, Bounds | None] = {}
 
     def groups_left(self, where: Node, without: Collection[str]) -> list[bool]:
         """For every row group whether it can hold a match; statistics of columns in `without` are not used.
@@ -57,13 +57,13 @@ class GroupStatistics:
         return left
 
     def _column(self, name: str) -> Bounds | None:
-        if name not in self._known:
+        if name not in self._bounds:
             at = self._paths.get(name) if name in self._stored.names else None
             chunks = (
                 [] if at is None else [self._metadata.row_group(group).column(at) for group in self._groups]
             )
-            self._known[name] = None if at is None else statistics_of(chunks, self._stored.field(name).type)
-        return self._known[name]
+            self._bounds[name] = None if at is None else statistics_of(chunks, self._stored.field(name).type)
+        return self._bounds[name]
 
 
 def pruned_by(bounds: Mapping[str, Bounds]) -> dict[str, pa.StructArray]:

@@ -34,7 +34,7 @@ from indextables.split.parquet.thrift import (
     encode,
     encode_more,
 )
-from indextables.split.read.kept_pages import Cover, KeptPages
+from indextables.split.read.page_cache import Cover, PageCache
 from indextables.split.read.read_ahead import at_once
 from indextables.split.source import Range, SplitFile
 from indextables.storage.checksum import crc32
@@ -65,7 +65,7 @@ class ColumnTree:
 class ColumnChunk:
     """Pages of one leaf in one row group, preceded by its dictionary page if it has one."""
 
-    places: list[Range]
+    ranges: list[Range]
     crcs: list[int]
     values: int
     dictionary: bool
@@ -136,8 +136,8 @@ def _group(chunks: Sequence[Struct | bytes], size: int, rows: int) -> Struct:
 
 
 def _children(element: Struct) -> int:
-    found: int = value(element, ElementFields.CHILDREN, 0)
-    return found
+    children: int = value(element, ElementFields.CHILDREN, 0)
+    return children
 
 
 def _subtree_end(elements: Sequence[Struct], at: int) -> int:
@@ -155,27 +155,27 @@ def read_pages(
     rows_by_group: Mapping[int, np.ndarray | None],
     *,
     coded: bool = False,
-    kept: KeptPages | None = None,
+    cache: PageCache | None = None,
 ) -> pa.Table:
     """Read rows of some row groups: `rows_by_group` maps a group to its rows in order, or to None for all.
 
-    With `coded`, repeated text stays dictionary-encoded, which is cheaper if only some rows are kept. Pages
-    in `kept` are not read again, and newly read ones are added to it.
+    With `coded`, repeated text stays dictionary-encoded, which is cheaper if only some rows are used. Pages
+    in `cache` are not read again, and newly read ones are added to it.
     """
     plans = _plans(skeleton, pages, columns, rows_by_group)
-    cached = {} if kept is None else {cover: kept.find(cover, names) for cover, names in plans.items()}
+    cached = {} if cache is None else {cover: cache.find(cover, names) for cover, names in plans.items()}
     layouts = [
         [] if cached.get(cover) is not None else _layout(skeleton, pages, names, cover)
         for cover, names in plans.items()
     ]
-    ranges = {
+    crc_by_range = {
         place: crc
         for layout in layouts
         for leaves in layout
         for piece in leaves
-        for place, crc in zip(piece.places, piece.crcs, strict=True)
+        for place, crc in zip(piece.ranges, piece.crcs, strict=True)
     }
-    bodies = _checked(source, ranges)
+    bodies = _checked(source, crc_by_range)
 
     def decode_plan(plan: tuple[Cover, Sequence[str], Sequence[Sequence[ColumnChunk]]]) -> pa.Table:
         cover, names, layout = plan
@@ -183,8 +183,8 @@ def read_pages(
         if table is None:
             texts = _coded(skeleton, names, layout) if coded or picks is not None else []
             table = _decode(_lay_out(skeleton, names, cover, layout, bodies), source.name, texts)
-            if kept is not None:
-                kept.keep(cover, table)
+            if cache is not None:
+                cache.put(cover, table)
         return table if picks is None else take_rows(table, picks)
 
     work = list(zip(plans, plans.values(), layouts, strict=True))
@@ -299,13 +299,13 @@ def _layout(
 
 def _piece(chunk: Chunk, spans: Sequence[RowSpan]) -> ColumnChunk:
     pages = chunk.pages(spans)
-    places = [(chunk.offsets[at], chunk.lengths[at]) for at in pages]
+    ranges = [(chunk.offsets[at], chunk.lengths[at]) for at in pages]
     crcs = [chunk.crcs[at] for at in pages]
     if chunk.dictionary is not None:
         offset, length, crc = chunk.dictionary
-        places.insert(0, (offset, length))
+        ranges.insert(0, (offset, length))
         crcs.insert(0, crc)
-    return ColumnChunk(places, crcs, sum([chunk.values[at] for at in pages]), chunk.dictionary is not None)
+    return ColumnChunk(ranges, crcs, sum([chunk.values[at] for at in pages]), chunk.dictionary is not None)
 
 
 def _picks(cover: Cover, rows_by_group: Mapping[int, np.ndarray | None]) -> pa.Array | None:
@@ -356,9 +356,9 @@ def _lay_out(
         chunks: list[bytes] = []
         position = start
         for description, piece in zip(begun, pieces, strict=True):
-            length = sum([place[1] for place in piece.places])
+            length = sum([place[1] for place in piece.ranges])
             chunks.append(_chunk(description, position, length, piece))
-            parts.extend([bodies[place] for place in piece.places])
+            parts.extend([bodies[place] for place in piece.ranges])
             position += length
         groups.append(_group(chunks, position - start, sum(end - first for first, end in spans)))
         start = position
@@ -391,7 +391,7 @@ def _small_footer(skeleton: Skeleton, names: Sequence[str], groups: list[Struct]
 
 
 def _chunk(begun: bytes, position: int, length: int, piece: ColumnChunk) -> bytes:
-    data = position + piece.places[0][1] if piece.dictionary else position
+    data = position + piece.ranges[0][1] if piece.dictionary else position
     numbers = [
         (MetaFields.VALUES, piece.values),
         (MetaFields.UNCOMPRESSED_BYTES, length),

@@ -29,12 +29,12 @@ _lock = threading.Lock()
 def _pool() -> ThreadPoolExecutor:
     """The thread pool of this process; a forked child makes its own."""
     with _lock:
-        found = _pools.get(os.getpid())
-        if found is None:
+        pool = _pools.get(os.getpid())
+        if pool is None:
             _pools.clear()
             threads = DEPTH * default_parallelism()
-            found = _pools[os.getpid()] = ThreadPoolExecutor(threads, thread_name_prefix="indextables-ahead")
-        return found
+            pool = _pools[os.getpid()] = ThreadPoolExecutor(threads, thread_name_prefix="indextables-ahead")
+        return pool
 
 
 class Ahead(Generic[A, T]):

@@ -22,7 +22,7 @@ from indextables.model.arrow_internals import cast_values, take_rows
 from indextables.model.fields import decode_partition_array
 from indextables.split.layout import MAGIC, Region, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
-from indextables.split.read.kept_pages import KeptPages
+from indextables.split.read.page_cache import PageCache
 from indextables.split.read.page_reader import (
     check_pages,
     decoded,
@@ -101,7 +101,7 @@ class SplitReader:
         self.group_rows = tuple(group_rows)
         self.rows = sum(self.group_rows)
         self._map = row_map
-        self._kept = KeptPages()
+        self._page_cache = PageCache()
         self.group_starts = np.concatenate([[0], np.cumsum(self.group_rows, dtype=np.int64)])
 
     @cached_property
@@ -147,15 +147,15 @@ class SplitReader:
         size = self.ref.size if self.ref.size is not None else self.source.size()
         return size - len(whole), Region(len(whole), crc32(whole))
 
-    def has_whole_chunks(self, places: Sequence[Sequence[Range]]) -> bool:
-        """Whether the page map has every column chunk as one range: at these offsets, with these lengths."""
-        if self._map is None or len(places) != len(self.group_rows):
+    def has_whole_chunks(self, ranges: Sequence[Sequence[Range]]) -> bool:
+        """Whether the page map has every column chunk as one range, and these are its ranges."""
+        if self._map is None or len(ranges) != len(self.group_rows):
             return False
         pages = self._map.pages
         return all(
-            len(leaves) == pages.leaves and [one[:2] for one in pages.stretches(group, leaf)] == [place]
-            for group, leaves in enumerate(places)
-            for leaf, place in enumerate(leaves)
+            len(leaves) == pages.leaves and [one[:2] for one in pages.stretches(group, leaf)] == [whole]
+            for group, leaves in enumerate(ranges)
+            for leaf, whole in enumerate(leaves)
         )
 
     def read_stored(self, group: int, columns: Sequence[str]) -> dict[Range, memoryview]:
@@ -167,7 +167,7 @@ class SplitReader:
         """Some rows, given in ascending order."""
         parts = self.by_group(rows)
         rows_in_groups = {group: some - self.group_starts[group] for group, some in parts.items()}
-        return self._read(rows_in_groups, columns, kept=self._kept)
+        return self._read(rows_in_groups, columns, cache=self._page_cache)
 
     def by_group(self, rows: np.ndarray) -> dict[int, np.ndarray]:
         """The given rows (ascending), grouped by row group."""
@@ -329,14 +329,14 @@ class SplitReader:
         columns: Sequence[str],
         *,
         coded: bool = False,
-        kept: KeptPages | None = None,
+        cache: PageCache | None = None,
     ) -> pa.Table:
         if not columns:
             return pa.table({"": pa.nulls(self.count_of(rows_by_group))}).select([])
         if self._map is not None:
             row_map = self._map
             return read_pages(
-                self.source, row_map.skeleton, row_map.pages, columns, rows_by_group, coded=coded, kept=kept
+                self.source, row_map.skeleton, row_map.pages, columns, rows_by_group, coded=coded, cache=cache
             )
         return self._read_plain(rows_by_group, columns)
 

@@ -26,7 +26,7 @@ from indextables.model.arrays import as_numpy, integers, numbers
 from indextables.model.arrow_internals import take_rows
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
-from indextables.split.open_splits import known_index, open_index, open_split, warn_once
+from indextables.split.open_splits import cached_index, open_index, open_split, warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema
 from indextables.split.search.filtered import Filtered
 from indextables.split.search.metrics import Note, SearchMetrics
@@ -71,7 +71,7 @@ def hits_split(reading: Reading, ref: SplitRef, selection: Selection, note: Note
     return integers(rows)
 
 
-def count_known(
+def count_in_open_indexes(
     store: Store, refs: Sequence[SplitRef], query: Query, note: Note = _ignore
 ) -> tuple[int, list[SplitRef]]:
     """Count in the splits whose index is already open and exact; the other splits are returned.
@@ -81,7 +81,7 @@ def count_known(
     total = searched = 0
     left: list[SplitRef] = []
     for ref in refs:
-        index = known_index(store, ref)
+        index = cached_index(store, ref)
         search = None if index is None or not _answers(index.spec, query) else IndexSearch(index, query)
         if search is None or not search.exact:
             left.append(ref)
@@ -104,7 +104,7 @@ def unless_empty(
     This makes a repeated search for rare words over many small splits fast.
     """
     for ref in refs:
-        index = known_index(store, ref)
+        index = cached_index(store, ref)
         if index is not None and _answers(index.spec, query) and _lacks(index, query):
             note(SearchMetrics(splits=1, by_index=1))
         else:

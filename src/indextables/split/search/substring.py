@@ -100,7 +100,7 @@ def rows_left(index: Index, node: Node) -> Array | None:
 def may_hold(index: Index, node: Node) -> bool:
     """Whether the dictionary of an index has what a filter needs; no list is read."""
     needed = needed_trigrams(node, fields_of(index.spec))
-    return needed is None or _is_known(index, needed)
+    return needed is None or _may_match(index, needed)
 
 
 def index_for(reading: Reading, ref: SplitRef, node: Node, spec: IndexSpec) -> Index | None:
@@ -114,16 +114,16 @@ def index_for(reading: Reading, ref: SplitRef, node: Node, spec: IndexSpec) -> I
         return None
 
 
-def _is_known(index: Index, needed: Query) -> bool:
+def _may_match(index: Index, needed: Query) -> bool:
     if isinstance(needed, Words):
         return index.entries([_key(index, needed)])[0] is not None
     assert isinstance(needed, Boolean)
     plain = [part for part in needed.must if isinstance(part, Words)]
     if None in index.entries([_key(index, part) for part in plain]):
         return False
-    if not all(_is_known(index, part) for part in needed.must if not isinstance(part, Words)):
+    if not all(_may_match(index, part) for part in needed.must if not isinstance(part, Words)):
         return False
-    return not needed.should or any(_is_known(index, part) for part in needed.should)
+    return not needed.should or any(_may_match(index, part) for part in needed.should)
 
 
 def _key(index: Index, words: Words) -> tuple[int, bytes]:
@@ -134,8 +134,8 @@ def _rows(index: Index, needed: Query) -> Array | None:
     assert isinstance(needed, Boolean)
     if needed.should:
         either = [_rows(index, part) for part in needed.should]
-        known_rows = [rows for rows in either if rows is not None]
-        return reduce(np.union1d, known_rows) if len(known_rows) == len(either) else None
+        narrowed = [rows for rows in either if rows is not None]
+        return reduce(np.union1d, narrowed) if len(narrowed) == len(either) else None
     plain = [part for part in needed.must if isinstance(part, Words)]
     left = _in_all(index, plain) if plain else None
     for part in needed.must:

@@ -214,7 +214,7 @@ def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values,
     order = pc.sort_indices(keys)
     runs = pc.run_end_encode(pc.take(keys, order))
     ordered = rows.take(order) if len(runs.run_ends) > 1 else rows
-    found: dict[Values, list[pa.Table]] = {}
+    parts_by_values: dict[Values, list[pa.Table]] = {}
     start = 0
     for end in runs.run_ends.to_pylist():
         part = ordered.slice(start, end - start)
@@ -222,9 +222,9 @@ def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values,
             encode_partition(_internal(part[name][0]), rows.schema.field(name).type) for name in columns
         )
         # Two encodings of one value, such as the two zeros of a float, have the same text.
-        found.setdefault(values, []).append(part)
+        parts_by_values.setdefault(values, []).append(part)
         start = end
-    for values, parts in found.items():
+    for values, parts in parts_by_values.items():
         yield values, parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
 

@@ -24,9 +24,9 @@ from indextables.model.actions import AddAction
 from indextables.model.stats import FileStats, StatsCollector, indexed_columns, of_add
 from indextables.options import Options
 from indextables.split.layout import TAIL, SplitManifest, read_footer
+from indextables.split.parquet.assemble import StoredChunk, assemble_file, range_of
 from indextables.split.parquet.fields import ChunkFields, FileFields, GroupFields, MetaFields, items, value
 from indextables.split.parquet.thrift import Struct, decode
-from indextables.split.parquet.weave import StoredChunk, place_of, weave
 from indextables.split.read.rows import SplitReader
 from indextables.split.write.required_fields import with_values
 from indextables.split.write.writer import Finished, parquet_writer, seal
@@ -69,8 +69,8 @@ class Original:
         if items(footer, FileFields.SCHEMA) != items(_empty_footer(schema, spec), FileFields.SCHEMA):
             return None
         groups = items(footer, FileFields.GROUPS)
-        places = [[place_of(chunk) for chunk in items(group, GroupFields.COLUMNS)] for group in groups]
-        if not reader.has_whole_chunks(places):
+        ranges = [[range_of(chunk) for chunk in items(group, GroupFields.COLUMNS)] for group in groups]
+        if not reader.has_whole_chunks(ranges):
             return None
         return cls(add, reader, footer, index, stored.manifest.offset)
 
@@ -82,7 +82,7 @@ class Original:
             for group in items(self.footer, FileFields.GROUPS)
             for chunk in items(group, GroupFields.COLUMNS)
         ]
-        end = max(sum(place_of(chunk)) for chunk in chunks)
+        end = max(sum(range_of(chunk)) for chunk in chunks)
         rest = source.read_one(end, self.index_offset - end)
 
         def read(offset: int, length: int) -> memoryview:
@@ -124,7 +124,7 @@ class ChangedSplit:
         """Write the split with the new values of each row group."""
         original = self.original
         with Path(self.path).open("wb") as out:
-            footer = weave(out, original.footer, self._groups(new_values))
+            footer = assemble_file(out, original.footer, self._groups(new_values))
         manifest = SplitManifest(
             rows=original.reader.rows,
             group_rows=original.reader.group_rows,
@@ -149,8 +149,8 @@ class ChangedSplit:
             def read(
                 offset: int, length: int, bodies: Mapping[tuple[int, int], memoryview] = bodies
             ) -> memoryview:
-                found = bodies.get((offset, length))
-                return read_rest(offset, length) if found is None else found
+                body = bodies.get((offset, length))
+                return read_rest(offset, length) if body is None else body
 
             yield [
                 encoded.get(_path(chunk)) or StoredChunk(chunk, read)
@@ -161,31 +161,31 @@ class ChangedSplit:
         self.grown_bytes += new.grown_bytes
         for name in new.columns.column_names:
             values = new.columns.select([name])
-            found = self.changed.get(name)
-            if found is None:
+            change = self.changed.get(name)
+            if change is None:
                 every = replace(self.options.stats, columns=None, num_indexed_cols=-1)
-                found = self.changed[name] = _ChangedColumn(StatsCollector(values.schema, every))
-            found.stats.update(values)
-            found.groups.add(group)
+                change = self.changed[name] = _ChangedColumn(StatsCollector(values.schema, every))
+            change.stats.update(values)
+            change.groups.add(group)
         return _parquet_chunks(new.columns, self.spec)
 
     def _stats(self) -> FileStats:
-        """Those of the original, but for the columns that changed: their values are looked at again."""
-        known = of_add(self.original.add)
-        kept = {item.name for item in indexed_columns(self.schema, self.options, self.partition_columns)}
+        """The statistics of the original split, with those of changed columns computed anew."""
+        original = of_add(self.original.add)
+        columns = {item.name for item in indexed_columns(self.schema, self.options, self.partition_columns)}
         # The table may have changed its mind about which columns have statistics.
-        low = {leaf: one for leaf, one in known.min_values.items() if leaf in kept}
-        high = {leaf: one for leaf, one in known.max_values.items() if leaf in kept}
-        nulls = {leaf: one for leaf, one in known.null_count.items() if leaf in kept}
+        low = {leaf: one for leaf, one in original.min_values.items() if leaf in columns}
+        high = {leaf: one for leaf, one in original.max_values.items() if leaf in columns}
+        nulls = {leaf: one for leaf, one in original.null_count.items() if leaf in columns}
         for name, change in self.changed.items():
             for group in self.original.reader.groups:
                 if group not in change.groups:
                     rows = self.original.reader.read_groups([group], [name])
                     change.stats.update(rows.cast(pa.schema([self.schema.field(name)])))
-            found = change.stats.finish()
-            _replace(low, name, found.min_values, kept)
-            _replace(high, name, found.max_values, kept)
-            _replace(nulls, name, found.null_count, kept)
+            new = change.stats.finish()
+            _replace(low, name, new.min_values, columns)
+            _replace(high, name, new.max_values, columns)
+            _replace(nulls, name, new.null_count, columns)
         return FileStats(self.original.reader.rows, low, high, nulls)
 
     def _index(self) -> BuiltIndex | None:

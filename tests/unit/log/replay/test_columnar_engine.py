@@ -159,7 +159,7 @@ def test_only_the_columns_of_the_question_are_read():
 
 def test_columns_beyond_the_memory_limit_are_read_again(monkeypatch):
     """The largest columns go first; answers stay the same."""
-    monkeypatch.setattr(checkpoint_adds, "KEPT_BYTES", 100)
+    monkeypatch.setattr(checkpoint_adds, "CACHED_BYTES", 100)
     log = log_with([file(number) for number in range(25)])
     check_same(log)
     assert {leaf.column for leaf in log.snapshot().state.memo["columnar"].checkpoint._pieces} == {"path"}

@@ -1,6 +1,6 @@
-"""Puts column chunks of finished Parquet files together into another one, as the bytes they are.
+"""Assembles a Parquet file from column chunks of finished files, without decoding them.
 
-Nothing is decoded: pages are copied, and the offsets in the metadata follow them. Page
+Pages are copied as bytes, and the offsets in the metadata follow them. Page
 indexes and bloom filters are copied too and follow the row groups, as Parquet has it.
 """
 
@@ -38,17 +38,17 @@ class StoredChunk:
     @property
     def place(self) -> tuple[int, int]:
         """Offset and length of its pages, its dictionary included."""
-        return place_of(self.chunk)
+        return range_of(self.chunk)
 
 
-def place_of(chunk: Struct) -> tuple[int, int]:
+def range_of(chunk: Struct) -> tuple[int, int]:
     """Offset and length of the pages of a column chunk, its dictionary included."""
     meta = value(chunk, ChunkFields.META)
     start = value(meta, MetaFields.DICTIONARY_PAGE, value(meta, MetaFields.DATA_PAGE))
     return start, value(meta, MetaFields.COMPRESSED_BYTES)
 
 
-def weave(out: BinaryIO, footer: Struct, groups: Iterable[Sequence[StoredChunk]]) -> Struct:
+def assemble_file(out: BinaryIO, footer: Struct, groups: Iterable[Sequence[StoredChunk]]) -> Struct:
     """Write a whole Parquet file, with the schema and row groups of `footer`, from chunks in its order.
 
     Returns the footer of the new file.
@@ -133,6 +133,6 @@ def _group(group: Struct, chunks: Sequence[_Moved]) -> Struct:
     moved[GroupFields.BYTES] = (I64, sum(value(one.meta, MetaFields.UNCOMPRESSED_BYTES) for one in chunks))
     stored = sum(value(one.meta, MetaFields.COMPRESSED_BYTES) for one in chunks)
     moved[GroupFields.COMPRESSED_BYTES] = (I64, stored)
-    first, _ = place_of(chunks[0].finished())
+    first, _ = range_of(chunks[0].finished())
     moved[GroupFields.FILE_OFFSET] = (I64, first)
     return dict(sorted(moved.items()))

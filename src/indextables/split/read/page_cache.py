@@ -1,6 +1,6 @@
 """A cache of recently decoded pages, for searches that need nearby rows.
 
-Only pages from which single rows were picked are kept, not row groups that were read
+Only pages from which single rows were picked are cached, not row groups that were read
 whole. The pages of all splits share one memory limit; the least recently used go first.
 """
 
@@ -18,14 +18,14 @@ Cover = tuple[tuple[int, tuple[RowSpan, ...]], ...]
 """The rows that are read: for each row group, ranges that begin and end at page boundaries."""
 
 MOST_ROWS = 1 << 17
-"""Reads that cover more rows than this are not kept: they would displace everything else."""
+"""Reads that cover more rows than this are not cached: they would displace everything else."""
 
 MEMORY = BlockCache(64 << 20)
 """The cache of this process."""
 
 
-class KeptPages:
-    """The kept pages of one open split."""
+class PageCache:
+    """The cached pages of one open split."""
 
     def __init__(self) -> None:
         # A key no other open split has: a file that is opened again starts with an empty cache.
@@ -49,8 +49,8 @@ class KeptPages:
             columns.append(pa.chunked_array(chunks))
         return pa.Table.from_arrays(columns, names=list(names))
 
-    def keep(self, cover: Cover, table: pa.Table) -> None:
-        """Keep decoded rows: exactly those the cover names, in its order."""
+    def put(self, cover: Cover, table: pa.Table) -> None:
+        """Cache decoded rows: exactly those the cover names, in its order."""
         if table.num_rows > MOST_ROWS:
             return
         at = 0

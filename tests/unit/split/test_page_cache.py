@@ -12,7 +12,7 @@ from indextables.index.settings import from_options
 from indextables.options import Options
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits, open_split
-from indextables.split.read import kept_pages
+from indextables.split.read import page_cache
 from indextables.split.write.build import build_splits
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
@@ -82,10 +82,10 @@ def test_any_rows_in_any_order_of_reads_are_those_that_were_written(reader, rows
         wanted = np.array(sorted(dice.sample(range(ROWS), dice.randint(1, 12))))
         columns = dice.sample(SCHEMA.names, dice.randint(1, 3))
         assert reader.read_rows(wanted, columns).equals(rows.select(columns).take(pa.array(wanted)))
-    assert 0 < kept_pages.MEMORY.used <= kept_pages.MEMORY.max_bytes
+    assert 0 < page_cache.MEMORY.used <= page_cache.MEMORY.max_bytes
 
 
 def test_a_file_opened_again_starts_with_nothing_kept(reader, split):
     reader.read_rows(np.array([5]), SCHEMA.names)
     forget_splits()
-    assert not len(kept_pages.MEMORY)
+    assert not len(page_cache.MEMORY)
