@@ -112,3 +112,12 @@ def test_the_driver_says_that_a_checkpoint_was_created(
         row = spark.sql(f"CHECKPOINT INDEXTABLES '{root}'").first()
     expected = f"Created checkpoint at version {row.checkpoint_version} with 3 active files"
     assert expected in [record.getMessage() for record in caplog.records]
+
+
+def test_a_secret_in_user_metadata_is_not_in_the_history(spark: SparkSession, root: Path) -> None:
+    secret = "wJalr/XUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+    frame = spark.range(30, 31).selectExpr("id", "'n' AS name").write.format("indextables").mode("append")
+    frame.option("userMetadata", f"nightly secret_key={secret}").save(str(root))
+    newest = spark.sql(f"DESCRIBE INDEXTABLES HISTORY '{root}' LIMIT 1").first()
+    assert newest.user_metadata.startswith("nightly")
+    assert all(part not in newest.user_metadata for part in secret.split("/"))
