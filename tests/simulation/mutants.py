@@ -818,6 +818,17 @@ def swap_trusts_its_first_read(bench: Bench) -> None:
     bench.change("ops.maintain.repair.swap", "_survey_closed", make)
 
 
+@mutant(100, "swap")
+def closed_log_is_written(bench: Bench) -> None:
+    """A writer does not know that a log is closed, and commits behind the version that closed it."""
+    from indextables.log.format.protocol import reopened
+
+    def make(check: Any) -> Any:
+        return lambda protocol, uri: check(reopened(protocol), uri)
+
+    bench.change("log.format.protocol", "check_writable", make)
+
+
 @mutant(100)
 def fold_forgets_removes(bench: Bench) -> None:
     """A long tail is folded without its removes."""

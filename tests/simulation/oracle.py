@@ -38,6 +38,8 @@ _SKEW_MS = 4 * HOUR_MS
 """Clocks are wrong by less than this."""
 _BESIDE_SWAP = {"ProtocolError", "ConflictError", "VersionNotFoundError", "TableError"}
 """What a verb may be told once a log was closed: that it is, or that another log took its place."""
+_PLANS_BY_READING = {"delete", "delete_query", "update", "upsert", "upsert_delete"}
+"""Verbs that read rows of a version before they commit: it may be erased meanwhile."""
 _LONG_MS = 20 * HOUR_MS
 """A split that waits longer than this for its commit may be purged: the documented limit is a day."""
 
@@ -135,6 +137,8 @@ class Truth:
     strays: list[tuple[int, Intent | None]] = field(default_factory=list)
     contents: dict[str, tuple[int, Sequence[Any]]] = field(default_factory=dict)
     deleted_ms: dict[str, int] = field(default_factory=dict)
+    erased_ms: list[int] = field(default_factory=list)
+    """When a file of the log was deleted or a floor put: versions may have gone at these moments."""
     switched: set[int] = field(default_factory=set)
     """Versions that a SWAP made by their checkpoint, and whose version files are still to come."""
 
@@ -162,8 +166,12 @@ class Truth:
             if effect.kind == "delete":
                 files.pop(effect.path, None)
                 self.deleted_ms[effect.path] = effect.at_ms
+                if effect.path.startswith(f"{LOG_DIR}/"):
+                    self.erased_ms.append(effect.at_ms)
                 continue
             assert effect.data is not None
+            if _FLOOR.fullmatch(effect.path):
+                self.erased_ms.append(effect.at_ms)
             files[effect.path] = effect.data
             if commit := _COMMIT.fullmatch(effect.path):
                 self._landed(int(commit[1]), effect)
@@ -356,8 +364,14 @@ class Truth:
             default=None,
         )
         for intent in intents:
-            beside_swap = closed_ms is not None and intent.ended_ms >= closed_ms
-            reason = _untrue(intent, landed.get(intent.number, []), written, beside_swap=beside_swap)
+            beside: set[str] = set()
+            if closed_ms is not None and intent.ended_ms >= closed_ms:
+                beside |= _BESIDE_SWAP
+            if intent.verb in _PLANS_BY_READING and any(
+                intent.began_ms <= at_ms <= intent.ended_ms for at_ms in self.erased_ms
+            ):
+                beside.add("VersionNotFoundError")
+            reason = _untrue(intent, landed.get(intent.number, []), written, beside)
             if reason:
                 self.broken(*reason)
 
@@ -518,9 +532,12 @@ def _newest_at(epoch: Mapping[int, Version], moment_ms: int) -> int:
 
 
 def _untrue(
-    intent: Intent, landed: Sequence[Version], txns: set[tuple[str, int]], *, beside_swap: bool = False
+    intent: Intent, landed: Sequence[Version], txns: set[tuple[str, int]], beside: Collection[str]
 ) -> tuple[str, str] | None:
-    """Why what an actor was told is not true; None when it is."""
+    """Why what an actor was told is not true; None when it is.
+
+    `beside` names the errors that what others did meanwhile explains.
+    """
     numbers = [version.number for version in landed]
     if len(numbers) > 1:
         return "a commit lands once", f"versions {numbers}: {intent}"
@@ -537,8 +554,7 @@ def _untrue(
     if intent.outcome == FAILED:
         if numbers:
             return "an error is true", f"version {numbers[0]} is there: {intent}"
-        refused = beside_swap and type(intent.error).__name__ in _BESIDE_SWAP
-        if not refused and not _excusable(intent):
+        if type(intent.error).__name__ not in beside and not _excusable(intent):
             return "nothing fails without a cause", str(intent)
     if intent.outcome == UNKNOWN and not intent.doubtful:
         return "unknown is what could not be known", str(intent)
@@ -548,7 +564,8 @@ def _untrue(
 
 def _excusable(intent: Intent) -> bool:
     """Whether a failure has a cause: a fault on the way, or a rule that the verb is known for."""
-    if intent.faults:
+    slow = {"pause"} if intent.verb in _PLANS_BY_READING else set()
+    if any(fault not in slow for fault, _, _ in intent.faults):
         return True
     allowed = {
         "restore": {"ConflictError", "VersionNotFoundError", "MissingSplitError"},

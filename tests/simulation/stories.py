@@ -4,10 +4,11 @@
 - `retried_delete`: a DELETE is repeated while others append; iceberg-python 3320 would delete rows it never saw.
 - `lost_reply`: every second conditional put takes effect and its reply is lost; icechunk's design 017.
 
-One is about this table format alone:
+Two are about this table format alone:
 
 - `freed_number`: a reader pauses before it reads a version that it listed; its number is used, freed and, by a put
   that took hours, used again.
+- `erased_while_planned`: DELETE, UPDATE and MERGE read a version that TRUNCATE erases.
 
 The same stories step by step, and with real processes, are in `harness.stories`.
 """
@@ -61,6 +62,20 @@ def freed_number(seed: int) -> Plan:
     return Plan(f"freed_number-{seed}", options, parts)
 
 
+def erased_while_planned(seed: int) -> Plan:
+    """Changes that read slowly what they change, beside one who appends and truncates history."""
+    chance = random.Random(f"erased_while_planned:{seed}")
+    slow = ["append", "update", "upsert", "delete"]
+    quick = ["append", "truncate"] * 5
+    parts = (
+        Part("a", tuple(_step(chance, verb, 0) for verb in slow), Faults(pause=0.2, pause_in=("get",))),
+        Part("b", tuple(_step(chance, verb, chance.randint(0, MINUTE_MS)) for verb in quick), Faults()),
+    )
+    options = draw_options(chance) | INDEXING
+    options |= {"checkpoint.interval": "2", "checkpoint.actionsPerPart": "2", "logRetention.duration": "0"}
+    return Plan(f"erased_while_planned-{seed}", options, parts, "table")
+
+
 def _step(chance: random.Random, verb: str, pause_ms: int) -> Step:
     return Step(verb, pause_ms, chance.random())
 
@@ -84,4 +99,5 @@ STORIES: dict[str, Callable[[int], Plan]] = {
     "retried_delete": retried_delete,
     "lost_reply": lost_reply,
     "freed_number": freed_number,
+    "erased_while_planned": erased_while_planned,
 }
