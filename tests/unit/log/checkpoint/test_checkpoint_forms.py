@@ -68,6 +68,19 @@ def test_every_form_gives_the_files_back(built):
     assert [item.path for item in log.snapshot().adds(["f4", "f1", "nothing"])] == ["f4"]
 
 
+def test_files_that_were_removed_do_not_count_towards_parquet():
+    """With `auto`, the live files decide, not those of the last checkpoint and all that came since."""
+    options = {"checkpoint.enabled": "false", "checkpoint.actionsPerPart": "3"}
+    builder = LogBuilder(options=options).create().append("a", "b", "c").checkpoint()
+    log = builder.append("d").remove("a", "b").log()
+    assert log.snapshot().num_files_hint == 4
+    log.checkpoint()
+    snapshot = builder.log().snapshot()
+    assert paths_of(builder.log()) == ["c", "d"]
+    assert snapshot.segment.checkpoint.format == "json"
+    assert snapshot.protocol.min_writer_version == 2
+
+
 def test_the_hint_describes_the_checkpoint(built):
     """C4: uncompressed; version, size, sizeInBytes, numFiles, createdTime, checksum, format, parts."""
     hint = json.loads(built.store.get(HINT))

@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.errors import Error
+from indextables.errors import CorruptLogError, Error
+from indextables.log.adds.columns import PATH
+from indextables.log.checkpoint.parquet import read_leaves
 from indextables.options import Options
 from indextables.storage.envelope import pack, unpack
 
@@ -86,6 +88,18 @@ def test_a_checkpoint_with_fewer_rows_than_it_states_is_damaged(tmp_path):
     main.with_suffix(".fewer").rename(main)
     (root / LOG / "_last_checkpoint").unlink()
     assert ids(root) == list(range(9))
+
+
+@pytest.mark.parametrize("count", [8, 10])
+def test_a_file_with_another_number_of_adds_than_its_manifest_states_is_refused(tmp_path, count):
+    """The checksum of a part says so too; parts without one are told by their number of adds alone."""
+    root = made_now(tmp_path / "t", "parquet", per_part=1000)
+    main, _ = main_and_parts(root, it.Table.open(root).version, "parquet")
+    data = main.read_bytes()
+    with pytest.raises(CorruptLogError, match=f"holds 9 adds, {count} were written"):
+        list(read_leaves(data, main.name, (PATH,), count))
+    for right in (9, None):
+        assert sum(len(arrays[0]) for arrays, _ in read_leaves(data, main.name, (PATH,), right)) == 9
 
 
 def test_a_table_of_0_2_0_opens_at_every_version(tmp_path):

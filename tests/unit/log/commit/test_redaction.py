@@ -8,7 +8,7 @@ import pytest
 import indextables as it
 from indextables.errors import OptionError, StorageError
 from indextables.log.commit.attempt import CommitPlan, Rule
-from indextables.log.commit.redaction import redacted, without_secrets
+from indextables.log.commit.redaction import redacted, refuse_secrets, without_secrets
 from indextables.storage.envelope import unpack
 from indextables.storage.secrets import is_secret
 from indextables.storage.store import open_store
@@ -158,6 +158,13 @@ def test_a_column_with_the_name_of_a_credential_is_indexed_like_any_other(tmp_pa
 def test_a_credential_in_the_value_of_our_own_option_is_refused():
     with pytest.raises(OptionError, match="looks like a credential"):
         LogBuilder().create().log().update_properties({"indexing.typemap.a": "AKIAIOSFODNN7EXAMPLE"})
+
+
+def test_a_name_of_a_credential_in_a_value_counts_in_properties_that_are_not_our_options():
+    """In an option of ours such a name may be that of a column."""
+    with pytest.raises(OptionError, match="looks like a credential"):
+        refuse_secrets({"note": "loaded with password=hunter2"})
+    refuse_secrets({"spark.indextables.dataSkippingStatsColumns": "password=hunter2"})
 
 
 def test_an_error_of_the_store_shows_neither_signature_nor_password():
