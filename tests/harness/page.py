@@ -149,15 +149,15 @@ def stories_text() -> str:
         "match it, and it is tried again; a conditional put takes effect and its reply is lost, or it is sent again and",
         "fails against itself. *Refused* writers were told that nothing was committed, and nothing was.",
         "",
-        f"`cd tests && python -m harness.stories --appends {told['appends']} --keep`, over {told['commit']}",
+        f"`cd tests && python -m harness.stories --appends {told['appends']} --keep`",
         "",
-        "| story | source | there | writes | acknowledged | refused | rows lost | doubled | unexpected |",
-        "|---|---|---|---:|---:|---:|---:|---:|---:|",
+        "| story | source | there | writes | acknowledged | refused | rows lost | doubled | unexpected | over |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     lines += [
         f"| {name} | [{story['source']}]({story['url']}) | {story['there']} | {story['writes']:,} | "
         f"{story['acknowledged']:,} | {story['refused']:,} | {story['lost']:,} | {story['doubled']:,} | "
-        f"{story['unexpected']:,} |"
+        f"{story['unexpected']:,} | {story['commit']} |"
         for name, story in told["stories"].items()
     ]
     return "\n".join(lines)

@@ -269,14 +269,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--appends", type=int, default=200, help="of each of the ten writers")
     parser.add_argument("--keep", action="store_true", help=f"write {RESULTS}")
+    parser.add_argument("names", nargs="*", help="the stories to tell; all, if none is named")
     arguments = parser.parse_args()
-    told: dict[str, Any] = {"appends": arguments.appends, "commit": current_commit(), "stories": {}}
+    kept = json.loads(RESULTS.read_text())["stories"] if arguments.names else {}
+    told: dict[str, Any] = {"appends": arguments.appends, "stories": kept}
     for name, story in stories(arguments.appends):
+        if arguments.names and name not in arguments.names:
+            continue
         began = time.monotonic()
         figures = story.tell()
         figures.seconds = round(time.monotonic() - began, 1)
         told["stories"][name] = {
-            "source": story.source, "url": story.url, "there": story.there, **asdict(figures)
+            "source": story.source, "url": story.url, "there": story.there, **asdict(figures),
+            "commit": current_commit(),
         }  # fmt: skip
         print(name, json.dumps(told["stories"][name]), flush=True)
     if arguments.keep:

@@ -73,6 +73,8 @@ class Stage:
     stopped: bool = False
     """Nobody begins anything while a log is being swapped in."""
     swaps: int = 0
+    exchanged: set[str] = field(default_factory=set)
+    """Files of checkpoints that hold something else than was written there."""
     used: set[str] = field(default_factory=set)
 
 
@@ -382,6 +384,17 @@ class Actor:
             else:
                 intent.outcome = ACKNOWLEDGED if done else NOTHING
                 return
+
+    def do_exchange(self, intent: Intent, pick: float) -> None:
+        """Something outside puts a file of a checkpoint in the place of another: a main file, or a part."""
+        world = self.stage.world
+        paths = sorted(path for path in world.objects if ".checkpoint." in path)
+        intent.outcome = NOTHING
+        if len(paths) >= 2:
+            source, target = random.Random(pick).sample(paths, 2)
+            world.replace(target, world.objects[source].data)
+            self.stage.exchanged.add(target)
+            world.note(self.name, f"puts {source} in the place of {target}")
 
     # Readers
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "benchmarks" / "results" / "reliability" / "branches.json"
 LEVELS = {
     "log": 10, "table": 3, "reuse": 1, "restore": 1, "purge": 1, "birth": 1, "upsert": 1, "clocks": 1, "strangers": 1, "frozen": 1,
-    "slow": 1,
+    "slow": 1, "swap": 1, "exchanged": 1,
 }  # fmt: skip
 """How many of a share of histories are of each level."""
 

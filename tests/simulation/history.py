@@ -69,6 +69,8 @@ class Topic:
     """Faults that every actor has."""
     founded: bool = True
     """Whether the table is there from the start; else every actor begins by creating it."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the table that are not drawn."""
 
 
 TOPICS = {
@@ -83,6 +85,29 @@ TOPICS = {
     "swap": Topic(
         ("append", "append", "txn", "merge", "overwrite", "swap", "checkpoint", "truncate", "read", "follow"),
         pause=0.02,
+    ),
+    # Every version file stays, so that whatever lies in the place of a checkpoint costs no row and no error.
+    "exchanged": Topic(
+        (
+            "append",
+            "append",
+            "append",
+            "merge",
+            "remove",
+            "restore",
+            "checkpoint",
+            "exchange",
+            "exchange",
+            "read",
+        ),
+        long=0.05,
+        options={
+            "checkpoint.format": "parquet",
+            "checkpoint.actionsPerPart": "2",
+            "checkpoint.interval": "3",
+            "cleanup.enabled": "false",
+            "transaction.cache.enabled": "false",
+        },
     ),
     "birth": Topic(("append", "append", "overwrite", "truncate", "read"), pause=0.05, hours=0, founded=False),
     "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
@@ -163,6 +188,7 @@ def plan_topic(name: str, seed: int) -> Plan:
     options = draw_options(chance)
     if topic.hours is not None:
         options |= {"logRetention.duration": str(topic.hours * HOUR_MS), "cleanup.enabled": "true"}
+    options |= topic.options
     parts = draw_parts(chance, topic.verbs, chance.randint(2, 4), (3, 6), long=topic.long)
     faults = {**({"pause": topic.pause} if topic.pause else {}), **topic.faults}
     if faults:
@@ -374,7 +400,7 @@ def _check_end(truth: Truth, world: World, stage: Stage, end: int) -> None:
                 "history is kept as long as promised", f"versions {lost} are gone, there are {offered}"
             )
     floor = max((int(found[1]) for path in world.objects if (found := _FLOOR.fullmatch(path))), default=0)
-    for number, form, path in _checkpoints(world):
+    for number, form, path in _checkpoints(world, stage):
         if number < floor:
             # It came after history had let go of its version and of its parts; nobody looks at it.
             continue
@@ -382,7 +408,7 @@ def _check_end(truth: Truth, world: World, stage: Stage, end: int) -> None:
             checkpoint_of(world.objects[path].data, form, lambda name: world.objects[name].data)
         except KeyError as part:
             truth.broken("a checkpoint has its parts", f"{path} names {part}, which is gone")
-    raw = _raw_live(world, truth.newest)
+    raw = _raw_live(world, stage, truth.newest)
     if raw != truth.versions[truth.newest].live:
         truth.broken("the bytes hold the newest version", f"version {truth.newest} replays differently")
     try:
@@ -408,19 +434,22 @@ def _check_version(truth: Truth, log: TransactionLog, number: int, present: set[
         truth.broken("no live split is deleted", f"version {number} needs {lost[:3]}")
 
 
-def _checkpoints(world: World) -> list[tuple[int, str, str]]:
-    """Version, form and path of every checkpoint that is in the store now."""
+def _checkpoints(world: World, stage: Stage) -> list[tuple[int, str, str]]:
+    """Version, form and path of every checkpoint that is in the store now and of which no file was exchanged."""
+    damaged = {path[: len(LOG_DIR) + 21] for path in stage.exchanged}
     return [
-        (int(found[1]), found[2], path) for path in world.objects if (found := _CHECKPOINT.fullmatch(path))
+        (int(found[1]), found[2], path)
+        for path in world.objects
+        if (found := _CHECKPOINT.fullmatch(path)) and path[: len(LOG_DIR) + 21] not in damaged
     ]
 
 
-def _raw_live(world: World, newest: int) -> frozenset[str] | None:
+def _raw_live(world: World, stage: Stage, newest: int) -> frozenset[str] | None:
     """The live files of the newest version, from the bytes that are in the store now."""
     commits = {int(found[1]): path for path in world.objects if (found := _COMMIT.fullmatch(path))}
     live: set[str] = set()
     start = -1
-    for number, form, path in sorted(_checkpoints(world), reverse=True):
+    for number, form, path in sorted(_checkpoints(world, stage), reverse=True):
         if number > newest:
             continue
         with contextlib.suppress(KeyError):

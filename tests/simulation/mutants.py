@@ -829,6 +829,14 @@ def closed_log_is_written(bench: Bench) -> None:
     bench.change("log.format.protocol", "check_writable", make)
 
 
+@mutant(200, "exchanged")
+def part_is_a_checkpoint(bench: Bench) -> None:
+    """A part that lies in the place of its checkpoint is believed, and so is a file with too few rows."""
+    bench.change("log.format.binding", "check_main", always(None))
+    bench.change("log.checkpoint.reader", "_check_rows", always(None))
+    bench.change("log.checkpoint.reader", "_check_sum", always(None))
+
+
 @mutant(100)
 def fold_forgets_removes(bench: Bench) -> None:
     """A long tail is folded without its removes."""

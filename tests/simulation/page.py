@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +68,21 @@ def mutants_text() -> str:
         )
     return "\n".join(
         [
-            f"`cd tests && python -m simulation.planted`, over commit {planted['commit']}:",
+            f"`cd tests && python -m simulation.planted`, over {_commits(planted['bugs'].values())}:",
             "",
             "| planted bug | what it does | promise broken | histories until then |",
             "|---|---|---|---:|",
             *rows,
         ]
     )
+
+
+def _commits(counts: Iterable[dict[str, Any]]) -> str:
+    """The commits that bugs were counted on, each with their number if there are several."""
+    commits = Counter(counted["commit"] for counted in counts)
+    if len(commits) == 1:
+        return f"commit {next(iter(commits))}"
+    return "commits " + ", ".join(f"{commit} ({times:,} bugs)" for commit, times in commits.items())
 
 
 def _seeds(broken: dict[str, list[int]]) -> int:

@@ -39,12 +39,13 @@ def commit_of(root: Path) -> str:
 
 def kept() -> dict[str, Any]:
     """The counts of the last run, by bug; empty if there was none."""
-    return json.loads(RESULT.read_text()) if RESULT.exists() else {"commit": "", "bugs": {}}
+    return json.loads(RESULT.read_text()) if RESULT.exists() else {"bugs": {}}
 
 
 def main() -> int:
     """Count, keep, and say which bugs were not caught."""
-    figures: dict[str, Any] = {"commit": commit_of(RESULTS), "bugs": kept()["bugs"]}
+    figures: dict[str, Any] = {"bugs": kept()["bugs"]}
+    commit = commit_of(RESULTS)
     missed = []
     for name in sys.argv[1:] or MUTANTS:
         counted = count(name)
@@ -53,7 +54,7 @@ def main() -> int:
             missed.append(name)
             figures["bugs"].pop(name, None)
         else:
-            figures["bugs"][name] = counted
+            figures["bugs"][name] = {**counted, "commit": commit}
         figures["bugs"] = {key: figures["bugs"][key] for key in MUTANTS if key in figures["bugs"]}
         RESULT.write_text(json.dumps(figures, indent=1) + "\n")
     return 1 if missed else 0

@@ -171,6 +171,11 @@ class World:
         self.journal.append(Effect(self.now_ms, kind, path, data, intent, here is not None))
         return True
 
+    def replace(self, path: str, data: bytes) -> None:
+        """Put other bytes in the place of an object: damage, which is no part of what was written."""
+        meta = ObjectMeta(path, len(data), self.now_ms, f"e{next(self._etags)}")
+        self.objects[path] = Stored(data, meta)
+
     def listing(self, prefix: str) -> dict[str, ObjectMeta]:
         """Every object below a directory, by path."""
         below = f"{prefix}/" if prefix else ""
