@@ -61,7 +61,7 @@ class Table(Handle["Snapshot"]):
         from indextables.index.settings import from_options
         from indextables.model.fields import normalise_schema
         from indextables.model.stats import check_column_options
-        from indextables.ops.table_settings import kept_settings
+        from indextables.ops.table_settings import properties_from_options
         from indextables.ops.write.rows import settings_for_write
 
         resolved = Options.of(options)
@@ -69,7 +69,9 @@ class Table(Handle["Snapshot"]):
         spec = from_options(resolved, columns)
         check_column_options(resolved.explicit, columns)
         log = _log(uri, resolved, spark)
-        log.initialize(columns, partition_by, properties={**spec.to_properties(), **kept_settings(resolved)})
+        log.initialize(
+            columns, partition_by, properties={**spec.to_properties(), **properties_from_options(resolved)}
+        )
         snapshot = log.snapshot(max_staleness_s=0)
         settings_for_write(snapshot, snapshot.schema, resolved)
         return cls(log, snapshot)

@@ -187,7 +187,7 @@ class FilterGroup:
 
     def may_hold(self, keys: Sequence[bytes]) -> Array:
         """For each key and each member, whether the member may have it; one round trip."""
-        answers = {key: known for key in keys if (known := self.answers.get(key)) is not None}
+        answers = {key: cached for key in keys if (cached := self.answers.get(key)) is not None}
         missing = [key for key in keys if key not in answers]
         hashes = hash_words(missing)
         width = _BLOCK * len(self.names) + 4

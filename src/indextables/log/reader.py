@@ -117,7 +117,7 @@ class LogHandle:
             raise OptionError(f"version={version!r} is not the number of a version", value=repr(version))
         return self._newest(max_staleness_s) if version is None else self._at(version)
 
-    def newest_known(self) -> Snapshot | None:
+    def newest_seen(self) -> Snapshot | None:
         """The newest version this handle has seen, without asking the store whether there is a newer one."""
         return self._current
 

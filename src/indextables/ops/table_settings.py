@@ -90,7 +90,7 @@ def indexing_of(explicit: Mapping[str, Any]) -> dict[str, str]:
     return {key: value for key, value in explicit.items() if "indexing." in key.lower()}
 
 
-def kept_settings(options: Options) -> dict[str, str]:
+def properties_from_options(options: Options) -> dict[str, str]:
     """The properties that a new table has because its creator gave them as options: word filters or none."""
     enabled = options.search.filters_enabled
     return {} if enabled is None else {f"{PREFIX}indexFilters.enabled": str(enabled).lower()}

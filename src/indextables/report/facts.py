@@ -36,7 +36,7 @@ class ReportFacts:
     """Everything a report shows."""
 
     state: Description
-    made_ms: int
+    created_ms: int
     history: Sequence[Mapping[str, Any]]
     partitions: Sequence[Bar]
     file_sizes: Sequence[Bar]
@@ -50,7 +50,7 @@ def facts_of(table: Table | DeltaTable) -> ReportFacts:
     advice = table_advice(table, state) if isinstance(table, Table) else delta_advice(table, state, files)
     return ReportFacts(
         state=state,
-        made_ms=LOCAL.clock.now_ms(),
+        created_ms=LOCAL.clock.now_ms(),
         history=table.history(_SHOWN_VERSIONS).to_pylist(),
         partitions=_partition_bars(files, table.partition_columns),
         file_sizes=_size_bars(files.column("size").to_pylist()),

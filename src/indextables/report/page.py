@@ -43,7 +43,7 @@ def render_report(facts: ReportFacts) -> str:
 <header>
 <h1>{escape(name)}</h1>
 <p class="path">{escape(state.table_path)}</p>
-<p>Version {state.version}, committed {_time(state.timestamp_ms)}. Report made {_time(facts.made_ms)}.
+<p>Version {state.version}, committed {_time(state.timestamp_ms)}. Report made {_time(facts.created_ms)}.
 All times are UTC.</p>
 </header>
 <main>

@@ -54,7 +54,7 @@ def recall(text: str) -> BaseException | None:
         return _errors.get(int(mark.group(1)))
 
 
-def raised_elsewhere(text: str) -> Error | None:
+def raised_in_worker(text: str) -> Error | None:
     """Our error raised in another Python process: a worker, whose traceback Spark forwards, or a server."""
     raised = _RAISED.search(text) or _REPORTED.search(text)
     kind = getattr(errors, raised.group(1), None) if raised else None
@@ -127,11 +127,11 @@ def search_of_databricks(text: str) -> Error | None:
     )
 
 
-def known_error(text: str) -> BaseException | None:
+def own_error(text: str) -> BaseException | None:
     """Our exception for a message of Spark's."""
     return (
         recall(text)
-        or raised_elsewhere(text)
+        or raised_in_worker(text)
         or missing_split(text)
         or missing_data_file(text)
         or search_of_databricks(text)
@@ -163,7 +163,7 @@ def install_for_connect() -> None:
 
     def convert_exception(*args: Any, **kwargs: Any) -> Any:
         converted = original(*args, **kwargs)
-        return known_error(str(converted)) or converted
+        return own_error(str(converted)) or converted
 
     setattr(convert_exception, _MADE_BY_US, True)
     core.convert_exception = convert_exception
@@ -175,7 +175,7 @@ def _ours(java_exception: Any) -> BaseException | None:
         if cause is None:
             return None
         text = str(cause.getMessage() or "")
-        error = known_error(text)
+        error = own_error(text)
         if error is not None:
             return error
         cause = cause.getCause()

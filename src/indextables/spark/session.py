@@ -107,10 +107,10 @@ def runtime_of(spark: Any) -> Runtime:
 
 
 def options_of(
-    spark: Any, given: Mapping[str, Any] | Options | None = None, path: str | None = None
+    spark: Any, options: Mapping[str, Any] | Options | None = None, path: str | None = None
 ) -> Options:
-    """Options given to a public call, over the session's and the Hadoop configuration's."""
-    explicit = given.explicit if isinstance(given, Options) else given
+    """The options of a public call, on top of the session's and the Hadoop configuration's."""
+    explicit = options.explicit if isinstance(options, Options) else options
     return settings_for(spark, explicit or {}, (), path).options()
 
 

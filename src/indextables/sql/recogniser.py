@@ -64,7 +64,7 @@ class SharedCommand:
     """A statement such as OPTIMIZE, which tables of other systems have too."""
 
     subject: TableName
-    known_to_spark: bool = False
+    is_spark_syntax: bool = False
     """Whether Spark runs it by itself for a table of our catalog: SHOW PARTITIONS and ANALYZE TABLE."""
 
 
@@ -159,8 +159,8 @@ def recognise(text: str) -> Statement:
         return Statement(text, MaintenanceCommand(), mentions=mentions)
     subject = shared_subject(text) if word in SHARED_VERBS else None
     if subject is not None:
-        known_to_spark = word == "SHOW" or (word == "ANALYZE" and not _FOR_SKIPPING.search(text))
-        return Statement(text, SharedCommand(subject, known_to_spark), mentions=mentions)
+        is_spark_syntax = word == "SHOW" or (word == "ANALYZE" and not _FOR_SKIPPING.search(text))
+        return Statement(text, SharedCommand(subject, is_spark_syntax), mentions=mentions)
     prefix = _PREFIX.match(text) if word in {"CREATE", "EXPLAIN"} else None
     if prefix is None:
         return Statement(text, _form(text, word), mentions=mentions)

@@ -67,7 +67,7 @@ class LiveTail:
             "version": self._appended.version,
             "rows": self._rows,
             "dropped": self._dropped,
-            "passed_over": self._appended.passed_over,
+            "passed_over": self._appended.skipped_commits,
         }
         self._sent, self._rows, self._dropped = self._appended.version, [], 0
         return event

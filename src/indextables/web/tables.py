@@ -57,7 +57,7 @@ class ServedTable:
 
 def snapshot_of(table: Table) -> Snapshot:
     """The version that a handle reads; the newest one is there already."""
-    newest = table.log.newest_known()
+    newest = table.log.newest_seen()
     is_newest = newest is not None and newest.version == table.version
     return newest if newest is not None and is_newest else table.log.snapshot(table.version)
 

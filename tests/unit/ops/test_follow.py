@@ -102,4 +102,4 @@ def test_a_commit_that_changes_rows_is_counted_once_however_often_the_look_fails
         with unreadable(table, added_by(table, 3)[0]), pytest.raises(Error):
             taken(follower, ids)
     taken(follower, ids)
-    assert (ids, follower.passed_over) == ([1, 2, 3], 1)
+    assert (ids, follower.skipped_commits) == ([1, 2, 3], 1)

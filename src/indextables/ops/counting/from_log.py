@@ -24,10 +24,10 @@ from indextables.predicate.tree import Column
 
 @dataclass(frozen=True, slots=True)
 class _ByFile:
-    """Values by file, and for which files they are known."""
+    """Values by file, and the files for which they are exact."""
 
     values: Any
-    is_known: Any
+    is_exact: Any
 
 
 class LogCounts:
@@ -43,7 +43,7 @@ class LogCounts:
         by_file = [self._key(key) for key in aggregation.keys]
         is_constant: Any = pc.is_valid(self._rows)
         for one in by_file:
-            is_constant = pc.and_(is_constant, pc.fill_null(one.is_known, False))
+            is_constant = pc.and_(is_constant, pc.fill_null(one.is_exact, False))
         return [key_values(one.values) for one in by_file], is_constant
 
     def partial(self, aggregation: Aggregation, layout: Layout, all_match: Any) -> tuple[pa.Table, Any]:
@@ -55,7 +55,7 @@ class LogCounts:
         states = [self._state(state) for state in layout.states]
         answered = pc.and_(answered, all_match)
         for one in states:
-            answered = pc.and_(answered, pc.fill_null(one.is_known, False))
+            answered = pc.and_(answered, pc.fill_null(one.is_exact, False))
         table = pa.Table.from_arrays([*keys, *(one.values for one in states)], schema=layout.schema)
         # A file without rows has no group.
         counted = pc.and_(answered, pc.greater(self._rows, 0))

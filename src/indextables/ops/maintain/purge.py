@@ -104,7 +104,7 @@ class PurgePlan:
     needed: Needed
     expired: CleanupPlan
     hours: float
-    ages_known: bool = True
+    has_ages: bool = True
     """Whether the store told its time, from which ages are measured."""
 
 
@@ -182,7 +182,7 @@ def plan_for(log: TransactionLog, request: PurgeRequest, progress: Progress = si
     since_ms = now_ms or 0
     orphans = tuple(plan_purge(files, needed.paths, since_ms, hours))
     retained = retained_files(files, needed, since_ms, hours)
-    return PurgePlan(orphans, retained, needed, expired, hours, ages_known=now_ms is not None)
+    return PurgePlan(orphans, retained, needed, expired, hours, has_ages=now_ms is not None)
 
 
 def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = silent) -> PurgeResult:
@@ -214,7 +214,7 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
         dry_run=request.dry_run,
         duration_ms=round((clock.monotonic_s() - began_s) * 1000),
         message=message
-        + ("" if plan.ages_known else _NO_AGES)
+        + ("" if plan.has_ages else _NO_AGES)
         + _retained_message(plan.retained, plan.needed, plan.hours),
     )
 

@@ -7,7 +7,7 @@ following the old one raises an error.
 
 A follower moves on as its rows are taken: version by version, and within a version row by
 row. After an error the next `poll` goes on with the row after the last one taken, so no row
-is lost and none is given twice.
+is lost and none is returned twice.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Follower:
         self._columns = columns
         self.table_id = snapshot.table_id
         self.version = snapshot.version if after is None else after
-        """The newest version whose rows were all given, or that has none to give."""
-        self.passed_over = 0
+        """The newest version whose rows were all returned, or that has none to return."""
+        self.skipped_commits = 0
         """Commits that changed rows instead of only adding them."""
-        self._rows_given = 0
-        """How many rows of the next version were given before an error, or before the caller stopped."""
+        self._rows_returned = 0
+        """How many rows of the next version were returned before an error, or before the caller stopped."""
         self._begun_at = snapshot
         """What the rows of that version were read by: its filter and its index settings."""
         self._check(snapshot)
@@ -64,8 +64,8 @@ class Follower:
     def poll(self) -> Iterator[pa.Table]:
         """The matching rows of the commits since the last call.
 
-        A table counts as given when the next one is asked for. One that was not followed by that, because
-        the caller failed or stopped, is given again by the next call.
+        A table counts as returned once the next one is requested. If the caller fails or stops before that,
+        the next call returns the table again.
         """
         snapshot = self._log.snapshot(max_staleness_s=0)
         if snapshot.table_id != self.table_id:
@@ -81,22 +81,24 @@ class Follower:
             ]
             removing = any(isinstance(action, RemoveAction) for action in changes)
             if not removing:
-                if not self._rows_given:
+                if not self._rows_returned:
                     self._begun_at = snapshot
-                yield from self._not_given([action for action in changes if isinstance(action, AddAction)])
-            self.passed_over += removing
-            self.version, self._rows_given = version, 0
+                yield from self._remaining_rows(
+                    [action for action in changes if isinstance(action, AddAction)]
+                )
+            self.skipped_commits += removing
+            self.version, self._rows_returned = version, 0
 
-    def _not_given(self, adds: Sequence[AddAction]) -> Iterator[pa.Table]:
-        """The rows of one version after those that were given before."""
+    def _remaining_rows(self, adds: Sequence[AddAction]) -> Iterator[pa.Table]:
+        """The rows of one version after those that were returned before."""
         # Splits do not change and are read in the order of the commit, so a count of rows is a place.
-        again = self._rows_given
+        again = self._rows_returned
         for table in in_order(self._pieces(self._begun_at, adds), default_parallelism()):
             rows = table.slice(again)
             again -= min(again, table.num_rows)
             if rows.num_rows:
                 yield rows
-                self._rows_given += rows.num_rows
+                self._rows_returned += rows.num_rows
 
     def _check(self, snapshot: Snapshot) -> None:
         """Check the query and the filter before waiting for anything."""

@@ -57,8 +57,11 @@ class Record:
     def not_needed(self, files: int) -> None:
         """Note files that turned out not to be needed, by their statistics."""
         with self._lock:
-            kept, skipped = self._files.kept - files, self._files.skipped_by_statistics + files
-            self._files = replace(self._files, kept=kept, skipped_by_statistics=skipped)
+            self._files = replace(
+                self._files,
+                kept=self._files.kept - files,
+                skipped_by_statistics=self._files.skipped_by_statistics + files,
+            )
 
     def read(self, rows: int, files: int = 1) -> None:
         """Note files that were opened, and rows that were returned from them."""

@@ -39,7 +39,7 @@ from indextables.split.search.run import sorted_of, sorted_split, unless_empty
 from indextables.split.search.selection import Keys, Selection
 from indextables.split.search.substring import index_for
 
-Found = tuple[SplitRef, pa.Table]
+SplitRows = tuple[SplitRef, pa.Table]
 _SPLIT = "\0split"
 _FARTHER = 4
 """How many times as many rows are reached for when the splits before did not have enough."""
@@ -73,10 +73,10 @@ def sorted_rows(
 ) -> tuple[pa.Table, int]:
     """The first rows that a query finds, and the number of splits that were searched for them."""
 
-    def first_of(some: Sequence[SplitRef], columns: Sequence[str], near: Node | None) -> Iterator[Found]:
+    def first_of(some: Sequence[SplitRef], columns: Sequence[str], near: Node | None) -> Iterator[SplitRows]:
         narrowed = replace(selection, columns=tuple(columns), where=_both(selection.where, near))
 
-        def first(unit: Sequence[SplitRef]) -> Iterator[Found]:
+        def first(unit: Sequence[SplitRef]) -> Iterator[SplitRows]:
             for ref in unit:
                 yield ref, sorted_split(snapshot.reading, ref, narrowed, note)
 
@@ -99,10 +99,10 @@ def sorted_scan(
     """The first rows that a filter keeps, and the number of splits that were read for them."""
     spec = settings_of(snapshot)
 
-    def first_of(some: Sequence[SplitRef], needed: Sequence[str], near: Node | None) -> Iterator[Found]:
+    def first_of(some: Sequence[SplitRef], needed: Sequence[str], near: Node | None) -> Iterator[SplitRows]:
         node = _both(where, near)
 
-        def first(unit: Sequence[SplitRef]) -> Iterator[Found]:
+        def first(unit: Sequence[SplitRef]) -> Iterator[SplitRows]:
             for ref in unit:
                 index = None if node is None else index_for(snapshot.reading, ref, node, spec)
                 rows = Filtered(snapshot.reading, ref, node, index).every()
@@ -121,28 +121,30 @@ def _first_rows(
     *,
     keys: Keys,
     limit: int | None,
-    first_of: Callable[[Sequence[SplitRef], Sequence[str], Node | None], Iterator[Found]],
+    first_of: Callable[[Sequence[SplitRef], Sequence[str], Node | None], Iterator[SplitRows]],
 ) -> tuple[pa.Table, int]:
-    """The first rows of all splits; `first_of` gives those of some, among the rows that a condition keeps.
+    """The first rows of all splits, in order; `first_of` returns the first matching rows of some splits.
 
-    With a limit, the splits that seem to hold the first rows are asked first. Once there are enough rows, a
-    split is asked only if it may hold a row that does not come after the last of them. That is decided as
+    With a limit, the splits that seem to hold the first rows are read first. Once there are enough rows, a
+    split is read only if it may hold a row that does not come after the last of them. That is decided as
     for any filter: a split whose statistics are missing or cut short may hold anything.
     """
     needed = [*columns, *(name for name, _ in keys if name not in columns)]
     best = snapshot.reading.columns(needed).append(pa.field(_SPLIT, pa.int64())).empty_table()
-    # Rows with equal keys come in the order of paths, whatever the order in which the splits are asked.
+    # Rows with equal keys come in the order of paths, whatever the order in which the splits are read.
     order = (*keys, (_SPLIT, False))
-    places = {ref.path: place for place, ref in enumerate(refs)}
+    number_of = {ref.path: number for number, ref in enumerate(refs)}
     files = None if limit is None or len(refs) == 1 else _likely_first(snapshot, refs, keys[0])
     near: Node | None = None
     searched, reach = 0, limit or 0
     while files is None or files.num_rows:
         count = len(refs) if files is None else _reaching(files, reach)
-        some = refs if files is None else [refs[places[path]] for path in files["path"][:count].to_pylist()]
+        some = (
+            refs if files is None else [refs[number_of[path]] for path in files["path"][:count].to_pylist()]
+        )
         for ref, table in first_of(some, needed, near):
-            place = integers(np.full(table.num_rows, places[ref.path]))
-            both = pa.concat_tables([best, table.append_column(_SPLIT, place)])
+            number = integers(np.full(table.num_rows, number_of[ref.path]))
+            both = pa.concat_tables([best, table.append_column(_SPLIT, number)])
             best = both if limit is None else both.take(spark_order(both, order).slice(0, limit))
         searched += count
         if files is None:

@@ -74,7 +74,7 @@ def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
     table turns out to be described otherwise by now, it begins again, provided its rows can be read again.
     """
     result = None
-    cached = log.newest_known()
+    cached = log.newest_seen()
     if cached is not None and not order.overwrite and isinstance(data, pa.Table | pa.RecordBatch):
         result = _write_on(log, cached, data, order, assumed=True)
     if result is None:
@@ -196,7 +196,7 @@ class _WriteKind:
             actions,
             scope=self.scope,
             read_version=self.read_version,
-            written_for=plan.made_for,
+            written_for=plan.planned_on,
             purges=purges,
             txn=order.txn,
             parameters={"mode": "overwrite" if order.overwrite else "append", **self.parameters},

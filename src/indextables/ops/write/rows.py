@@ -41,7 +41,7 @@ class WritePlan:
     data_schema: pa.Schema
     merge_schema: bool = False
     new_properties: tuple[tuple[str, str], ...] = ()
-    made_for: MetadataAction | None = None
+    planned_on: MetadataAction | None = None
     """What the table was when this was planned; None where it is about to be created."""
     overwrite_schema: bool = False
     """Whether schema, partitioning and index settings are put in the place of the table's."""

@@ -43,10 +43,10 @@ def sources_for(spark_version: str) -> dict[str, str]:
     """The sources that compile with this version of Spark."""
     running = tuple(map(int, spark_version.split(".")[:2]))
 
-    def if_known(block: re.Match[str]) -> str:
+    def if_supported(block: re.Match[str]) -> str:
         return block[0] if running >= (int(block[1]), int(block[2])) else ""
 
-    return {name: _SINCE.sub(if_known, text) for name, text in sources().items()}
+    return {name: _SINCE.sub(if_supported, text) for name, text in sources().items()}
 
 
 def digest() -> str:
@@ -61,7 +61,7 @@ def put_on_class_path(spark: Any) -> None:
     """Add the classes to a session's driver, unless `spark.jars` already did."""
     jvm = spark.sparkContext._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    loaded = _sources_known_to(jvm, loader)
+    loaded = _loaded_sources(jvm, loader)
     if loaded == digest():
         return
     if loaded is not None:
@@ -83,12 +83,12 @@ def jar(gateway: Any, spark_version: str) -> Path:
     """The jar for a version of Spark; compiled in the gateway's JVM if there is none yet."""
     path = _ready(spark_version)
     if path is None:
-        path = _cache() / _kept_name(spark_version)
+        path = _cache() / _jar_name(spark_version)
         compile_into(gateway, path, spark_version)
     return path
 
 
-def _kept_name(spark_version: str) -> str:
+def _jar_name(spark_version: str) -> str:
     return f"indextables-spark-{spark_version}-{digest()}.jar"
 
 
@@ -99,7 +99,7 @@ def _ready(spark_version: str) -> Path | None:
         with as_file(carried) as path:
             if path.is_file() and fits(path, spark_version):
                 return path
-    compiled = _cache() / _kept_name(spark_version)
+    compiled = _cache() / _jar_name(spark_version)
     return compiled if compiled.is_file() else None
 
 
@@ -190,7 +190,7 @@ def _java_files(gateway: Any, paths: list[Path]) -> Any:
     return array
 
 
-def _sources_known_to(jvm: Any, loader: Any) -> str | None:
+def _loaded_sources(jvm: Any, loader: Any) -> str | None:
     """The digest of the sources whose classes the JVM has loaded; None when it has none."""
     stream = loader.getResourceAsStream(_MARK)
     if stream is None:

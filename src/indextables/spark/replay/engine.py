@@ -38,7 +38,7 @@ from indextables.log.replay.sums import sums_of
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
-from indextables.spark.errors import known_error
+from indextables.spark.errors import own_error
 from indextables.spark.replay import delta_adds, native_adds
 from indextables.spark.replay.commit_tasks import KEY, VECTOR, AddForm, newest_adds, touched_keys
 from indextables.spark.replay.delta_adds import DeltaAdds
@@ -108,8 +108,8 @@ class SparkEngine:
         started = time.perf_counter()
         names = sorted(request.columns or ())
         recent = sums_of(_tail(request)[0], names)
-        files, sums, known, on_cluster = recent.num_files, recent.sums, recent.counts, 0
-        # Not shared: a sum looks at other columns than a scan, and is kept itself.
+        files, sums, counts, on_cluster = recent.num_files, recent.sums, recent.counts, 0
+        # Not shared: a sum reads other columns than a scan, and the snapshot caches the sum itself.
         live = self._for(request, needs_of(request))
         if live is not None:
             columns = {name: _summed(name, request) for name in names}
@@ -121,11 +121,11 @@ class SparkEngine:
                 ).first()
             assert row is not None
             on_cluster = row[0]
-            known = {name: known[name] + row[1 + at] for at, name in enumerate(names)}
+            counts = {name: counts[name] + row[1 + at] for at, name in enumerate(names)}
             there = row[1 + len(names) :]
             sums = {name: sums[name] + (there[at] or 0) for at, name in enumerate(sums)}
         seconds = {"run": time.perf_counter() - started}
-        return Sums(files + on_cluster, sums, known, _metrics(request, seconds, 0, on_cluster))
+        return Sums(files + on_cluster, sums, counts, _metrics(request, seconds, 0, on_cluster))
 
     def live(self, request: ReplayRequest) -> Live | None:
         """The rows of the checkpoint that are still live; scans of one version share them."""
@@ -152,7 +152,7 @@ class SparkEngine:
         return self._live(request, needs, names)
 
     def whole(self, request: ReplayRequest) -> Live | None:
-        """The same with every column and statistic, for a frame whose queries are not known yet."""
+        """The same with every column and statistic, for a frame whose queries come later."""
         if request.segment.checkpoint is None and not isinstance(request.tail, LongTail):
             return None
         if isinstance(request, DeltaRequest):
@@ -275,7 +275,7 @@ def _ours(request: ReplayRequest) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        ours = known_error(text)
+        ours = own_error(text)
         if isinstance(ours, Error):
             raise ours from error
         if any(mark in text for mark in _DAMAGE):
@@ -291,7 +291,7 @@ def _ours(request: ReplayRequest) -> Iterator[None]:
 def present_columns(
     frame: DataFrame, named: Callable[[TreeColumn], str | None] = lambda column: column.name
 ) -> FileColumns:
-    """Where a frame in the files() form, some of it perhaps missing, keeps what is known of its files."""
+    """The columns that a frame in the files() form has; some of them may be missing."""
     kinds = {field.name: field.dataType for field in frame.schema}
 
     def child(struct: str) -> Any:
@@ -300,13 +300,13 @@ def present_columns(
 
         def find(column: TreeColumn) -> Column | None:
             name = named(column)
-            known = name is not None and names.count(name.lower()) == 1
-            return F.col(struct).getField(name) if known else None
+            is_unique = name is not None and names.count(name.lower()) == 1
+            return F.col(struct).getField(name) if is_unique else None
 
         return find
 
     rows = F.col("num_records") if "num_records" in kinds else None
-    known = F.col("partition_values").isNotNull() if "partition_values" in kinds else None
+    readable = F.col("partition_values").isNotNull() if "partition_values" in kinds else None
     return FileColumns(
         child("partition_values"),
         child("min"),
@@ -314,7 +314,7 @@ def present_columns(
         child("null_count"),
         child("max_number"),
         rows,
-        known,
+        readable,
     )
 
 

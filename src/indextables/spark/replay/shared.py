@@ -57,7 +57,7 @@ def needs_of(request: ReplayRequest) -> FrameColumns:
 
 
 class SharedFrame:
-    """The frame of one version, kept with its snapshot."""
+    """The frame of one version, cached with its snapshot."""
 
     def __init__(self, key: object, needs: FrameColumns, frame: DataFrame, request: ReplayRequest) -> None:
         self.key = key
@@ -66,7 +66,7 @@ class SharedFrame:
         self._is_delta = isinstance(request, DeltaRequest)
         # Spark reads any column of a Parquet checkpoint; of commits only the requested fields are decoded.
         self._has_all = self._is_delta and not isinstance(request.tail, LongTail)
-        self._is_kept = False
+        self._is_persisted = False
 
     def covers(self, needs: FrameColumns) -> bool:
         """Whether it has what a request needs."""
@@ -75,11 +75,11 @@ class SharedFrame:
 
     def again(self, needs: FrameColumns) -> DataFrame:
         """The same rows, computed once from now on."""
-        if not self._is_kept:
+        if not self._is_persisted:
             self.needs = self.needs.with_columns(needs)
             if self._is_delta:
                 self._frame = self._frame.select(*self._used())
-            self._is_kept, self._has_all = True, False
+            self._is_persisted, self._has_all = True, False
             self._frame.persist(StorageLevel.MEMORY_AND_DISK)
             weakref.finalize(self, _forget, self._frame)
         return self._frame
@@ -96,4 +96,4 @@ def _forget(frame: DataFrame) -> None:
     try:
         frame.unpersist()
     except Exception:
-        logger.debug("a kept file list could not be released", exc_info=True)
+        logger.debug("a persisted file list could not be released", exc_info=True)

@@ -36,7 +36,7 @@ def _unknown() -> Column:
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """Where a DataFrame of files has what is known of them; a lookup returns None for what is missing."""
+    """The columns of a DataFrame of files; a lookup returns None for a column it lacks."""
 
     partition: Lookup
     least: Lookup
@@ -45,7 +45,7 @@ class FileColumns:
     number: Lookup = lambda _: None
     """Upper bounds of the numbers of a column, above which NaN may lie."""
     num_records: Column | None = None
-    partitions_known: Column | None = None
+    partitions_readable: Column | None = None
     """False for files whose partition values could not be read; None when they always can."""
 
 
@@ -85,7 +85,7 @@ class SparkFiles:
         self._partitions_only = partitions_only
 
     def column(self, operand: Operand) -> ColumnOfFiles:
-        """What is known of a column, seen through its cast if there is one."""
+        """The bounds of a column, after its cast if there is one."""
         column = operand.column if isinstance(operand, Cast) else operand
         if column.is_one_of(self._partition_columns):
             bounds = self._partition(column)
@@ -112,7 +112,7 @@ class SparkFiles:
         if value is None:
             return ColumnOfFiles(column.type)
         null, present = value.isNull(), value.isNotNull()
-        readable = self._files.partitions_known
+        readable = self._files.partitions_readable
         if readable is not None:
             null, present = F.when(readable, null), F.when(readable, present)
         return ColumnOfFiles(column.type, value, value, None, null, present)

@@ -90,7 +90,7 @@ def _is_ours(spark: Any, command: SharedCommand) -> bool:
     if subject.path is None:
         if table_of_name(spark, subject.view) is not None:
             return True
-        by_spark = names_tables(spark) and command.known_to_spark
+        by_spark = names_tables(spark) and command.is_spark_syntax
         return not by_spark and location_of(spark, quoted_name(*subject.view)) is not None
     if "delta" not in spark.conf.get("spark.sql.extensions", "").lower():
         return True
