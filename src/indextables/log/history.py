@@ -47,7 +47,7 @@ _MOST_LOOKS = 5
 
 @dataclass(slots=True)
 class Timeline:
-    """The times of versions, each read when it is asked for."""
+    """The times of versions, each read on first use."""
 
     source: LogSource
     files: Sequence[LogFile]

@@ -24,7 +24,7 @@ _MOST_LOOKS = 5
 
 
 class Source(Protocol):
-    """What is asked of a `log.state.LogSource`."""
+    """The part of `log.state.LogSource` that is used here."""
 
     @property
     def store(self) -> Store:

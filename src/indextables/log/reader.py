@@ -303,7 +303,7 @@ class LogHandle:
             return current if self.runtime.clock.monotonic_s() - self._checked_s < limit else None
 
     def _look(self, current: Snapshot | None) -> Snapshot:
-        """The newest version from a fresh listing, building on what is known."""
+        """The newest version from a fresh listing, building on the version this handle has."""
         try:
             state: State = (
                 load_state(self._source) if current is None else refresh_state(self._source, current.state)

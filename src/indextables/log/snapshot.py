@@ -387,7 +387,7 @@ class Snapshot:
     def _base_adds(
         self, state: State, checkpoint: Checkpoint, paths: frozenset[str] | None
     ) -> Iterable[AddAction]:
-        """The adds of the checkpoint; those of a small one are kept once all of them were asked for."""
+        """The adds of the checkpoint; those of a small one are cached once all were read."""
         cached: tuple[AddAction, ...] | None = state.memo.get(_BASE)
         if cached is not None:
             return cached if paths is None else (add for add in cached if add.path in paths)
@@ -476,7 +476,7 @@ class Snapshot:
         return meaning
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """A value derived from this version: computed when it is first asked for, and kept."""
+        """A value derived from this version: computed on first use and cached."""
         value: Any = self._derived.get(name, _ABSENT)
         if value is _ABSENT:
             # Computed outside the lock: a call that needs the schema must not wait for a sum over all

@@ -1,7 +1,7 @@
 """Loads the state of a version from a store, and brings it up to date later.
 
 A state is small: the segment, the checkpoint's head and the reduced tail. The live files
-stay in the checkpoint until an engine is asked for them. A refresh lists from the current
+stay in the checkpoint until an engine replays them. A refresh lists from the current
 version on, reads only the new commits and keeps the checkpoint it has.
 """
 
@@ -142,7 +142,7 @@ class LogSource:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known of one version without its live files."""
+    """One version without its live files: segment, checkpoint head and tail."""
 
     segment: Segment
     head: CheckpointHead | None

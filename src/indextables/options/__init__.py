@@ -169,7 +169,7 @@ KEYS = tuple(sorted(set(_CANONICAL.values())))
 
 
 def canonical(key: str) -> str | None:
-    """Return the key as this file spells it, without prefix; None when it is not one of ours."""
+    """Return the key as this file spells it, without prefix; None if there is no such option."""
     lowered = key.lower()
     bare = lowered.removeprefix(PREFIX)
     spelling = _CANONICAL.get(bare) or _CANONICAL.get(lowered)

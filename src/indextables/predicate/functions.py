@@ -73,7 +73,7 @@ def call(name: str, args: Args, zone: str) -> Value:
 
 
 def _counted(counts: range) -> str:
-    if len(counts) > 2:  # noqa: PLR2004 - so many that they are not listed
+    if len(counts) > 2:  # noqa: PLR2004 - too many to list
         return f"at least {counts[0]} arguments"
     return f"{' or '.join(map(str, counts))} argument{'s' * (counts[-1] > 1)}"
 

@@ -41,7 +41,7 @@ class Recommendation:
 
 
 def table_advice(table: Table, state: Description) -> list[Recommendation]:
-    """What to do for a table of ours."""
+    """Advice for an IndexTables table."""
     log, path = table.log, quoted_text(state.table_path)
     advice = [*_merge(table, path), *_purge(log, state, path), *_checkpoint(log, state, path)]
     if state.files_in_cooldown:

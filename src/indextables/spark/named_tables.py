@@ -11,7 +11,7 @@ from indextables.spark.requests import stream_partitioning, stream_written_frame
 
 
 def location_of(spark: Any, name: str) -> str | None:
-    """The path of a named table of ours; None for every other name."""
+    """The path of a named IndexTables table; None for every other name."""
     from pyspark.errors import AnalysisException
 
     if is_connect(spark):

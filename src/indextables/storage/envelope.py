@@ -261,7 +261,7 @@ def _inflate_member(member: memoryview, name: str, limit: int | None) -> bytes:
 
 
 def _inflate_at_once(member: memoryview, limit: int | None) -> bytes | None:
-    """Inflate a sound member of ours into memory of the size it says; None for any other.
+    """Inflate a sound member that we wrote into memory of the size it states; None for any other.
 
     Memory that grows piece by piece costs more than the inflating itself.
     """

@@ -84,7 +84,7 @@ def replaced(path: str, *, uri: str) -> NotFoundError:
 
 
 def short_read(path: str, start: int, length: int, got: int, *, uri: str) -> StorageError:
-    """The error for an object that ends before the range asked for."""
+    """The error for an object that ends before the requested range does."""
     return StorageError(
         f"{uri}/{path} ends early: bytes {start} to {start + length} were asked for and only {got} "
         "of them are there. The file was cut short, or another file than the recorded one is in its place.",

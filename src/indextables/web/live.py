@@ -17,7 +17,7 @@ from indextables.web.tables import ServedTable
 from indextables.web.workers import RequestWorkers
 
 EVERY_S = 1.0
-"""How often the log is asked for newer versions."""
+"""How often the log is listed for newer versions."""
 _MOST_ROWS = 500
 """Rows sent of one look; the newest of them where there are more."""
 
@@ -76,7 +76,7 @@ class LiveTail:
 async def events(workers: RequestWorkers, tail: LiveTail) -> AsyncIterator[bytes]:
     """One event per look that found newer versions, a comment otherwise, so that a dead connection shows.
 
-    A store that fails is asked again, and the page is told; any other error ends the stream.
+    After an error of the store the page is informed and the store tried again; other errors end the stream.
     """
     yield f": following\nid: {tail.position}\n\n".encode()
     while True:

@@ -249,7 +249,7 @@ def part_of_planes(data: bytes, first: int, count: int) -> bytes:
 
 
 class Planes:
-    """The numbers of several texts written by `planes`, concatenated; decodes only those asked for."""
+    """The numbers of several texts written by `planes`, concatenated; decodes only the requested ones."""
 
     __slots__ = ("_first", "_held", "_raw", "_width")
 

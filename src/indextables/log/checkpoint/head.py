@@ -13,7 +13,7 @@ from indextables.records import dataclass
 from indextables.storage.store import Store
 
 KEPT_COMMIT_IDS = 256
-"""A checkpoint names the commits of so many versions: a writer whose number was retired asks it."""
+"""Number of commits whose ids a checkpoint holds, for writers whose own version was retired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,6 @@ class CheckpointReader(Protocol):
     ) -> Iterator[AddAction]:
         """Adds as whole actions, unknown fields included, streamed; only those of `paths` when given.
 
-        The checkpoint is read and checked to its end, however few paths are wanted.
+        The checkpoint is read and checked to its end, even if `paths` are few.
         """
         ...

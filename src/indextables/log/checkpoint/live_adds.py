@@ -56,7 +56,7 @@ class _SortedTail:
 def live_adds(
     snapshot: Snapshot, options: Options, leaves: tuple[AddLeaf, ...] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of lines, with the leaves asked for; paths ascend, and each occurs once."""
+    """Batches of lines, with the requested leaves; paths ascend, and each occurs once."""
     state = snapshot.state
     tail = _tail(snapshot, leaves)
     done = 0

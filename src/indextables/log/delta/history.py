@@ -23,7 +23,7 @@ _MARK = b'"commitInfo"'
 
 @dataclass(slots=True)
 class DeltaTimeline(Timeline):
-    """The times of versions, each read when it is asked for."""
+    """The times of versions, each read on first use."""
 
     since: int = 0
     """Index of the first commit that records its own time."""

@@ -123,7 +123,7 @@ class LongTail(Tail):
 
     @property
     def decoded(self) -> bool:
-        """Whether somebody asked for the adds and removes here, so that their files were read."""
+        """Whether the adds and removes were used in this process, so that their files were read."""
         try:
             object.__getattribute__(self, "adds")
         except AttributeError:

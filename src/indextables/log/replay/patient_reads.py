@@ -80,7 +80,7 @@ class _Watched:
         )
 
     def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
-        """Exactly the bytes asked for."""
+        """Exactly the requested bytes."""
         return self._answered(path, lambda: self._store.get_range(path, start, length, etag=etag))
 
     def unanswered(self) -> set[str]:

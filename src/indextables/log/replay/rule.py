@@ -217,7 +217,7 @@ class Sums:
 
     num_files: int
     sums: Mapping[str, int]
-    """Of the number columns that were asked for."""
+    """The sum of each requested column of numbers, by name."""
     counts: Mapping[str, int]
     """In how many files a column has a value."""
     replay: ReplayMetrics | None = field(default=None, compare=False)

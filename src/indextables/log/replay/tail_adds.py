@@ -15,7 +15,7 @@ _KEPT_SHAPES = 4
 
 
 class TailAdds:
-    """Rows of the adds after a checkpoint, for each set of columns that was asked for."""
+    """Rows of the adds after a checkpoint, for each set of columns that was requested."""
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[AddLeaf, ...], _Shape] = {}

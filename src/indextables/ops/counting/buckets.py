@@ -73,7 +73,7 @@ _NAMES = {
     TimeSpan(months=12): ("y", "year"),
 }
 _LETTERS = 2
-"""A name of more than so many letters may have an s behind it: `mins`, but not `hs`."""
+"""Names longer than this many letters have a plural: `mins`, but not `hs`."""
 UNITS = {
     name + ending: span
     for span, names in _NAMES.items()

@@ -12,7 +12,7 @@ from indextables.ops.maintain.describe import Description, described
 
 
 def describe_delta(snapshot: DeltaSnapshot) -> Description:
-    """The same facts as of a table of ours; rows are live ones, and there is no index."""
+    """The same facts as for an IndexTables table; deleted rows do not count, and there is no index."""
     rows = live_rows(snapshot.sums(COUNTED))
     return replace(described(snapshot, "delta"), num_rows=rows, timestamp_ms=version_time_ms(snapshot))
 

@@ -13,11 +13,11 @@ from indextables.split.layout import SplitRef
 from indextables.split.open_splits import cached_index
 
 _LOOKED_FOR, _LOOKED_INTO = 1000, 8
-"""Splits among which open indexes are looked for, and of how many of these the dictionaries are asked."""
+"""How many splits are looked at for an open index, and how many of their dictionaries are searched."""
 
 
 def spelling_notes(snapshot: Snapshot, query: Query, refs: Iterable[SplitRef]) -> list[str]:
-    """For whole values that these splits have in another case, that they do; only open indexes are asked."""
+    """Hints about whole values that splits with an open index hold in another case."""
     values = list(dict.fromkeys(_whole_values(query.node, query)))
     if not values:
         return []

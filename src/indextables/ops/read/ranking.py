@@ -51,7 +51,7 @@ Ask = Callable[[Sequence[Term]], Iterable[Statistics]]
 
 @dataclass(slots=True)
 class _CachedStatistics:
-    """The statistics of one version that were asked for so far."""
+    """The statistics of one version that were used so far."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     rows: int = 0

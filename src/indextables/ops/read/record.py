@@ -19,7 +19,7 @@ _NOT_REPLAYED = ReplayMetrics("none")
 
 
 class Record:
-    """The metrics of a scan while it goes on: counters, of which the metrics are made when asked for."""
+    """Counters of a running scan, from which its metrics are made on request."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._lock = threading.Lock()

@@ -191,7 +191,7 @@ def _bounds(snapshot: Snapshot, name: str) -> pa.Table:
 
 
 def _reaching(files: pa.Table, rows: int) -> int:
-    """How many files it takes for so many rows; one of unknown length counts as empty."""
+    """How many of the first files hold `rows` rows; a file of unknown length counts as empty."""
     lengths = pc.fill_null(files["num_records"].combine_chunks(), 0)
     at: int = pc.index(pc.greater_equal(pc.cumulative_sum(lengths), rows), True).as_py()
     return files.num_rows if at < 0 else at + 1

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from indextables.predicate.tree import Node
 
 MOST_DICTIONARIES = 1000
-"""Splits up to which their dictionaries are asked one by one; of more, the filters beside the log decide."""
+"""Up to this many splits, each dictionary is searched; with more, the filters beside the log decide."""
 DICTIONARIES_AT_ONCE = 16
 
 _EVERY_FILE = ReplayMetrics("reference", why="every file is read, with its whole entry")

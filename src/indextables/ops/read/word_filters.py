@@ -38,7 +38,7 @@ SUFFIX = ".filter"
 FROM_SPLITS, UP_TO_SPLITS = 64, 65_536
 """How many splits a table has that gets filters without `indexFilters.enabled`.
 
-Fewer are asked as quickly one by one (decision 135); among more, looking for new ones would slow writes."""
+Fewer are searched as fast one by one (decision 135); with more, looking for new ones would slow writes."""
 BYTES_AFTER_WRITE = 64 << 20
 """Indexes up to this size are read for filters after a write, and the others after later ones."""
 AT_ONCE = 16

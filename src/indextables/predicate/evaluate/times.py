@@ -1,4 +1,4 @@
-"""Parts of dates and times, for arrays; local times are those of the zone that is given."""
+"""Parts of dates and times, for arrays; local times are in the zone of the call."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SPANS = 64
 
 
 class ColumnFacts(Protocol[T_co]):
-    """What is known of one column. All questions but the first are about values that are not null."""
+    """The bounds of one column. All methods but the first are about values that are not null."""
 
     def of_numbers(self) -> ColumnFacts[T_co]:
         """The same column where no row with NaN can match, so that only its numbers count."""
@@ -52,10 +52,10 @@ class ColumnFacts(Protocol[T_co]):
 
 
 class Facts(Protocol[T]):
-    """What is known of the files, and how answers combine."""
+    """The columns of the files, and how truths about them combine."""
 
     def column(self, operand: Operand) -> ColumnFacts[T]:
-        """Return what is known of a column."""
+        """Return the bounds of a column."""
 
     def constant(self, truth: bool | None) -> T:
         """Return the same answer for every file."""

@@ -1,7 +1,7 @@
 """Which files can hold a matching row; a file is never dropped without proof.
 
 A file is dropped only when its partition values and statistics prove that the predicate
-is true for none of its rows. For that, every node is asked whether it can be true for
+is true for none of its rows. For that, each node says whether it can be true for
 some row, and below a NOT whether it can be false. If nothing is known, the file stays.
 """
 
@@ -62,11 +62,11 @@ __all__ = [
 
 _YES = scalar(True, pa.bool_())
 _CHUNK_ROWS = 1 << 14
-"""Chunks smaller than this are joined: asking costs about a millisecond, however few the files."""
+"""Chunks smaller than this are joined: pruning a chunk takes about a millisecond, even with few files."""
 
 
 class Verdict(Enum):
-    """What is known of a file: a match is possible, impossible, or unknown."""
+    """Whether a file can hold a match: yes, no, or unknown."""
 
     KEEP = "keep"
     DROP = "drop"

@@ -175,7 +175,7 @@ def table_of_frame(frame: Any) -> LoadedTable | None:
 
 
 def tables_in_frame(frame: Any) -> list[LoadedTable]:
-    """Every table of ours a DataFrame reads, as far as its plan shows."""
+    """Every IndexTables table a DataFrame reads, as far as its plan shows."""
     if is_connect(frame.sparkSession):
         return []
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()

@@ -356,7 +356,7 @@ def _output(live: Live, request: ReplayRequest) -> list[Column]:
         shown = files_schema(request.schema, request.partition_columns, request.columns).names
         return [F.col(name) for name in shown if name != "uri" and name in live.frame.columns]
     output, _ = projections_of(request)
-    # Statistics come typed; their documents stay where they are unless they are asked for themselves.
+    # Statistics come typed; their documents are read only if the request names them.
     plain = FileProjection(output.columns - STATISTICS)
     names = sorted(plain.sources(None))
     fields = [F.col("path"), *(F.col(delta_adds.raw_column(name)).alias(name) for name in names)]

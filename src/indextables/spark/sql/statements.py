@@ -101,7 +101,7 @@ def _is_ours(spark: Any, command: SharedCommand) -> bool:
 
 
 def _table_of_view(spark: Any, name: tuple[str, ...]) -> LoadedTable | None:
-    """The table of a view of ours; Spark itself knows how to change a named table, and a path."""
+    """The table behind a view of IndexTables; Spark itself knows how to change a named table, and a path."""
     by_path = len(name) > 1 and name[0].lower() == "indextables" and names_tables(spark)
     return None if by_path else table_of_name(spark, name)
 
@@ -251,7 +251,7 @@ class _Lookup:
         return way in {"native", "planned", "elsewhere"}
 
     def columns(self, reference: Reference) -> Sequence[str] | None:
-        """The columns of a reference that is a whole table of ours."""
+        """The columns of a reference that is a whole table of IndexTables."""
         if not reference.by_path and self._table(reference) is None:
             return None
         return tuple(self.version_of(reference)[1].schema.names)

@@ -1,4 +1,4 @@
-"""Reads the rows of a split: some rows, some row groups, or all of them, with the columns asked for.
+"""Reads the rows of a split: some rows, some row groups, or all of them, with the requested columns.
 
 Every byte is checked before it is decoded. If the page map itself is damaged, the rows
 are still read, by pyarrow alone with Parquet's own page checksums. The result has the
@@ -47,7 +47,7 @@ GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together; the rows of one batch number at most what that many groups hold."""
 MANY_ROWS = 20_000
 SPARSE_SHARE = 0.5
-"""Up to this share of the rows in their row groups, only the rows asked for are decoded."""
+"""Up to this share of the rows in their row groups, only the requested rows are decoded."""
 SPARSE_BYTES = 1 << 20
 """Below this many stored bytes, pyarrow decodes a whole row group faster than DuckDB plans its query."""
 PAGE_SHARE = 0.75

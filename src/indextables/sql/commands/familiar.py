@@ -1,7 +1,7 @@
 """Statements that people know from other systems: those that work here, and advice for the others.
 
 OPTIMIZE, VACUUM, DESCRIBE HISTORY, DESCRIBE DETAIL, RESTORE TABLE and SHOW
-PARTITIONS are other spellings of commands of ours, and the grammar reads them.
+PARTITIONS are other spellings of IndexTables commands, and the grammar reads them.
 The statements here have no command: either nothing has to be done for what
 they ask, or one sentence says what to type instead.
 

@@ -3,7 +3,7 @@
 DuckDB hands the columns of a call over as Arrow arrays, and `ops.counting.buckets`
 cuts them; names of ranges are a CASE that Spark's functions share. As in Spark,
 numbers are cut as doubles, and a date or a time without a zone is one of the
-zone that is asked for.
+zone of the call.
 """
 
 from __future__ import annotations

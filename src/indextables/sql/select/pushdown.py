@@ -1,4 +1,4 @@
-"""Conditions of DuckDB's SQL as filters of ours, as far as both mean the same.
+"""Translates conditions of DuckDB's SQL into filters of IndexTables, as far as both mean the same.
 
 DuckDB evaluates the whole WHERE by itself. A filter that is handed to the scan only
 saves reading, so it may let rows through that WHERE leaves out, and never the other

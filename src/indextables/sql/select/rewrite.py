@@ -60,7 +60,7 @@ from indextables.sql.select.scopes import (
 )
 
 ColumnsOf = Callable[["Reference"], Collection[str] | None]
-"""The columns of a reference when it is a whole table of ours, else None."""
+"""The columns of a reference to a whole table of IndexTables; None for any other."""
 InstantOf = Callable[["Sequence[Reference]", "Reference", str, str], str | None]
 """The time in UTC of a text that is compared with a column, given all references; None to leave it alone."""
 
@@ -180,7 +180,7 @@ class _Analysis:
         return columns_mentioned(scopes, self._marked.parsable, self._engine)
 
     def _replace_tables(self, scopes: Sequence[Any]) -> None:
-        """Put a hidden view in the place of every table of ours."""
+        """Replace every table of IndexTables by a hidden view."""
         from sqlglot import exp
 
         for scope in scopes:
@@ -325,7 +325,7 @@ class _Analysis:
         return [table for table in tables if self._has(table, column.name)]
 
     def _columns(self, table: Any) -> Collection[str] | None:
-        """The columns of a table of ours, unless the statement gives them other names."""
+        """The columns of a table of IndexTables, unless the statement gives them other names."""
         if id(table) not in self._columns_by_table:
             renamed = table.args.get("alias") is not None and table.args["alias"].columns
             self._columns_by_table[id(table)] = None if renamed else self._columns_of(self._reference(table))

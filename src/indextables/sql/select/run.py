@@ -221,7 +221,7 @@ def _in_utc(rows: pa.Table) -> pa.Table:
 class _Stream:
     """What DuckDB scans: each scan asks for the rows again.
 
-    An error of ours goes through DuckDB as text; `failed` keeps it as it is.
+    DuckDB passes on an error of IndexTables as text only; `failed` keeps the error itself.
     """
 
     def __init__(self, make: Callable[[], Any], failed: list[Error]) -> None:

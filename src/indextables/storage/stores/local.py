@@ -84,7 +84,7 @@ class LocalStore:
             return file.read()
 
     def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
-        """Exactly the bytes asked for."""
+        """Exactly the requested bytes."""
         range_end(path, start, length, uri=self._uri)
         full = self._full(path)
         with self._reading("read", path), open(open_regular(full), "rb", buffering=0) as file:

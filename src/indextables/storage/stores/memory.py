@@ -98,7 +98,7 @@ class MemoryStore:
         return self._entry(path, etag).data
 
     def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
-        """Exactly the bytes asked for."""
+        """Exactly the requested bytes."""
         end = range_end(path, start, length, uri=self._uri)
         data = self._entry(path, etag).data
         if end > len(data):

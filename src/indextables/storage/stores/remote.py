@@ -114,7 +114,7 @@ class RemoteStore:
             return bytes(obstore.get(self._client(), key, options=_if_match(etag)).bytes())
 
     def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
-        """Exactly the bytes asked for."""
+        """Exactly the requested bytes."""
         end = range_end(path, start, length, uri=self._uri)
         key = self._key(path)
         if length == 0:

@@ -49,7 +49,7 @@ class Scrolls:
         self._lock = threading.Lock()
 
     def begin(self, pages: Iterator[Page], keep: Any) -> Page:
-        """Open a scroll over pages that are made when they are asked for; the first page."""
+        """Open a scroll over pages that are made on request, and return the first."""
         name = secrets.token_hex(16)
         scroll = _Open(pages, self._clock() + seconds_of(keep))
         with self._lock:

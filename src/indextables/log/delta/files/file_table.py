@@ -143,7 +143,7 @@ def form_columns(raw: pa.Table, columns: DeltaColumns, projection: FileProjectio
 def raw_table(adds: Sequence[AddAction], names: AbstractSet[str] | None = None) -> pa.Table:
     """Arrange adds of commits as `read_adds` arranges those of a checkpoint: all fields, or only `names`."""
     fields = [field for field in RAW if names is None or field.name == "path" or field.name in names]
-    # An action copies all fields of its line when it is asked for one, so decoded lines are asked themselves.
+    # An action copies all fields of its line when one is read, so fields are read from the decoded lines.
     value_of = _FIELDS_OF_LINES if all(isinstance(add, DeltaAdd) for add in adds) else _FIELDS
     arrays = [_column_of(list(map(value_of[field.name], adds)), field.type) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

@@ -316,7 +316,7 @@ def _or_none(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 def _shape(leaves: Sequence[TypedPath], depth: int) -> Any:
     """The type to decode into: only the wanted keys, with the given types at the ends of the paths.
 
-    A level with a key that no msgspec field can have stays undecoded, by key, until it is asked for.
+    A level with a key that no msgspec field can have stays undecoded, by key, until it is used.
     """
     heads = _heads(leaves, depth)
     if any(_NO_FIELD.search(head) for head in heads):
