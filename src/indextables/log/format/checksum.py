@@ -25,10 +25,21 @@ _DOCUMENT = re.compile(rb'\{"crc32":"([0-9a-f]{8})",')
 
 def sealed(lines: bytes) -> bytes:
     """The lines of a version file, with their checksum added to the end of the last one."""
-    if not lines.endswith(_END) or lines.endswith(b"{" + _END):
-        return lines
-    body = lines[: -len(_END)]
-    return b'%s,"crc32":"%08x"}}\n' % (body, crc32(body))
+    return next(sealed_chunks([lines]))
+
+
+def sealed_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """As `sealed`, for lines that come in chunks of whole lines."""
+    total, held = 0, b""
+    for chunk in chunks:
+        if held:
+            total = crc32(held, total)
+            yield held
+        held = chunk
+    if held.endswith(_END) and not held.endswith(b"{" + _END):
+        body = held[: -len(_END)]
+        held = b'%s,"crc32":"%08x"}}\n' % (body, crc32(body, total))
+    yield held
 
 
 def unsealed(lines: bytes, name: str, version: int) -> bytes:

@@ -134,6 +134,7 @@ def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> LogContents:
         protocol=left.protocol or CURRENT,
         metadata=metadata,
         adds=tuple(adds),
+        num_adds=len(adds),
         skips=tuple(left.skips.values()),
         txns=tuple(left.txns.values()),
     )

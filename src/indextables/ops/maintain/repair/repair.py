@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Collection
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 from indextables.errors import (
     CommandError,
@@ -26,6 +27,7 @@ from indextables.errors import (
 )
 from indextables.log.commit.attempt import ENGINE
 from indextables.log.format.binding import ids_of
+from indextables.log.format.checksum import sealed_chunks
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import WITH_PARQUET, check_writable, merged, reopened
 from indextables.log.native import native_source
@@ -37,13 +39,14 @@ from indextables.model.actions import (
     CommitInfo,
     MetadataAction,
     ProtocolAction,
+    encode_action,
 )
 from indextables.model.fields import schema_from_json
 from indextables.model.stats import truncate_add
-from indextables.model.truncation import Truncated
+from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.ops.existence import existing_sizes
 from indextables.ops.maintain.check.splits import inspect_splits
-from indextables.ops.maintain.repair.contents import LogContents
+from indextables.ops.maintain.repair.contents import LogContents, read_contents
 from indextables.ops.maintain.repair.relocated_log import LogDirectory
 from indextables.ops.progress import Progress, silent
 from indextables.options import Options
@@ -56,10 +59,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 STATE_VERSION = 1
 CLOSED_VERSION = "closedVersion"
 """With SWAP, the version that closed the old log; the repaired one goes on with the next."""
 COMMAND = "command"
+_SHOWN = 10
+"""Splits that are named in warnings; of the others there is a count."""
+_ADDS_AT_ONCE = 10_000
 _DELTA_ROWS = "parquet"
 """What Delta's metadata calls the format of the rows; ours has a name of its own there."""
 
@@ -101,36 +108,53 @@ class RepairPlan:
 
     protocol: ProtocolAction
     metadata: MetadataAction
-    state: tuple[Action, ...]
-    """Version 1: everything else."""
+    schema: pa.Schema
+    contents: LogContents
+    """What was read: version 1 holds its adds without the missing ones, their skips, and the transactions."""
+    info: CommitInfo
+    """Of version 1; what was truncated is added as it is written."""
     valid: int
     missing: tuple[str, ...]
+
+    def state(self, options: Options) -> Iterator[Action]:
+        """The actions of version 1, made one at a time.
+
+        Every add says that it changes data, also one that a merge wrote: in the new log it is the first to
+        bring its rows.
+        """
+        missing = frozenset(self.missing)
+        skipped, live_skips = {skip.path for skip in self.contents.skips}, set()
+        truncated = NOTHING_TRUNCATED
+        partitions = self.metadata.partition_columns
+        for add in self.contents.adds:
+            if add.path in missing:
+                continue
+            if add.path in skipped:
+                live_skips.add(add.path)
+            short, cut = truncate_add(_statistics(add, options), self.schema, partitions, options)
+            if cut.columns:
+                truncated = Truncated.total((truncated, cut))
+            yield short
+        truncated.report()
+        # An expired skip comes along too: its count of failures goes on, as in checkpoints.
+        yield from (skip for skip in self.contents.skips if skip.path in live_skips)
+        yield from self.contents.txns
+        yield replace(self.info, operation_metrics={**self.info.operation_metrics, **truncated.metrics()})
 
 
 def plan_repair(
     contents: LogContents,
-    present: Collection[str] | None,
+    missing: tuple[str, ...],
     options: Options,
     now_ms: int,
     closing: Closing | None = None,
 ) -> RepairPlan:
-    """Decide what the repaired log holds; `present` None trusts the log about which files exist.
+    """Decide what the repaired log holds: everything but the splits that are missing.
 
     `closing` is given for a log that is to take the place of the one that was read.
-
-    Every add says that it changes data, also one that a merge wrote: in the new log it is the first to
-    bring its rows.
     """
-    present_adds = [add for add in contents.adds if present is None or add.path in present]
-    missing = tuple(add.path for add in contents.adds if present is not None and add.path not in present)
     schema = _schema(contents.metadata)
-    partitions = contents.metadata.partition_columns
-    short = [truncate_add(_statistics(add, options), schema, partitions, options) for add in present_adds]
-    adds, truncated = [add for add, _ in short], Truncated.total(done for _, done in short)
-    truncated.report()
-    paths = {add.path for add in present_adds}
-    # An expired skip comes along too: its count of failures goes on, as in checkpoints.
-    skips = [skip for skip in contents.skips if skip.path in paths]
+    valid = contents.num_adds - len(missing)
     metadata = new_incarnation(contents.metadata, None if closing is None else closing.repair)
     info = CommitInfo(
         timestamp=now_ms,
@@ -139,21 +163,16 @@ def plan_repair(
             "sourceVersion": contents.version,
             **({} if closing is None else {CLOSED_VERSION: closing.version, COMMAND: closing.command}),
         },
-        operation_metrics={
-            "numAddedFiles": len(adds),
-            "numMissingFiles": len(missing),
-            **truncated.metrics(),
-        },
+        operation_metrics={"numAddedFiles": valid, "numMissingFiles": len(missing)},
         engine_info=ENGINE,
         table_id=metadata.id,
         version=STATE_VERSION,
     )
     # A Parquet checkpoint needs its protocol from the beginning, or it would take a version of its own.
-    parquet = options.checkpoint.prefers_parquet(len(adds))
+    parquet = options.checkpoint.prefers_parquet(valid)
     protocol = reopened(contents.protocol)
     protocol = merged(protocol, WITH_PARQUET) if parquet else protocol
-    state: tuple[Action, ...] = (*adds, *skips, *contents.txns, info)
-    return RepairPlan(protocol, metadata, state, len(adds), missing)
+    return RepairPlan(protocol, metadata, schema, contents, info, valid, missing)
 
 
 def _statistics(add: AddAction, options: Options) -> AddAction:
@@ -197,17 +216,17 @@ class RepairJob:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a repair has to go by: what the log says, and which of its splits are there."""
+    """What a repair has to go by: what the log says, and which of its splits are not there."""
 
     job: RepairJob
     """With the options of the table itself."""
     contents: LogContents
-    present: Collection[str] | None
+    missing: tuple[str, ...]
 
     def plan(self, closing: Closing | None = None) -> RepairPlan:
         """The log to be written."""
         now_ms = self.job.runtime.clock.now_ms()
-        return plan_repair(self.contents, self.present, self.job.options, now_ms, closing)
+        return plan_repair(self.contents, self.missing, self.job.options, now_ms, closing)
 
 
 def survey_log(job: RepairJob) -> Survey:
@@ -215,7 +234,7 @@ def survey_log(job: RepairJob) -> Survey:
     contents = _read(job)
     # A table's properties say how its log is written, this one as well.
     job = replace(job, options=job.options.over(contents.metadata.configuration, job.source.log_uri))
-    return Survey(job, contents, _present(job, contents))
+    return Survey(job, contents, _missing(job, contents))
 
 
 def all_missing(job: RepairJob, plan: RepairPlan) -> str | None:
@@ -270,14 +289,7 @@ def _read(job: RepairJob) -> LogContents:
     snapshot = _snapshot(job.source, job.options, job.request.up_to_version)
     if snapshot.metadata.format.get("provider") == _DELTA_ROWS:
         raise of_delta(job.source)
-    return LogContents(
-        snapshot.version,
-        snapshot.protocol,
-        snapshot.metadata,
-        tuple(snapshot.adds()),
-        tuple(snapshot.skips.values()),
-        tuple(snapshot.txns.values()),
-    )
+    return read_contents(snapshot)
 
 
 def _snapshot(source: LogDirectory, options: Options, version: int | None) -> Snapshot:
@@ -292,35 +304,63 @@ def _snapshot(source: LogDirectory, options: Options, version: int | None) -> Sn
         ) from nothing
 
 
-def _present(job: RepairJob, contents: LogContents) -> Collection[str] | None:
-    """The paths whose files are there, or there and whole; None when nothing is checked."""
+def _missing(job: RepairJob, contents: LogContents) -> tuple[str, ...]:
+    """The paths whose files are not there, or not whole; none when nothing is checked."""
     checked = job.options.repair.validate_splits
     if checked == "false":
-        return None
+        return ()
     store, width = job.source.around, job.options.repair.parallelism
-    # What lies outside the table is looked at only where the options allow it, and kept in any case.
-    adds = [add for add in contents.adds if is_allowed(store, add.path)]
-    paths = [add.path for add in adds]
+
+    def allowed() -> Iterator[AddAction]:
+        # What lies outside the table is looked at only where the options allow it, and kept in any case.
+        return (add for add in contents.adds if is_allowed(store, add.path))
+
+    paths = (add.path for add in allowed())
     sizes = existing_sizes(store, paths, job.runtime, parallelism=width, progress=job.progress)
-    deep = checked == "deep"
-    findings = inspect_splits(
-        store, adds, sizes, job.runtime, deep=deep, parallelism=width, progress=job.progress
-    )
-    lost = {finding.path: finding.rows for finding in findings if finding.rows is not None}
-    for path, reason in lost.items():
-        _log.warning("REPAIR leaves out %s: %s", path, reason)
-    for finding in findings:
-        if finding.index is not None:
-            _log.warning(
-                "the index of %s cannot be used: %s; MERGE SPLITS writes it anew", finding.path, finding.index
-            )
-    return {add.path for add in contents.adds if add.path not in lost}
+    missing: list[str] = []
+    unusable_indexes = 0
+    inspected = 0
+    for adds in _batches(allowed(), _ADDS_AT_ONCE):
+        # Executors are sent the sizes that they need.
+        sizes_of_these = {add.path: sizes[add.path] for add in adds if add.path in sizes}
+        findings = inspect_splits(
+            store, adds, sizes_of_these, job.runtime, deep=checked == "deep", parallelism=width,
+            progress=_after(inspected, contents.num_adds, job.progress),
+        )  # fmt: skip
+        inspected += len(adds)
+        reasons = {finding.path: finding.rows for finding in findings if finding.rows is not None}
+        for add in adds:
+            if add.path in reasons:
+                missing.append(add.path)
+                if len(missing) <= _SHOWN:
+                    _log.warning("REPAIR leaves out %s: %s", add.path, reasons[add.path])
+        for finding in findings:
+            if finding.index is not None:
+                unusable_indexes += 1
+                if unusable_indexes <= _SHOWN:
+                    _log.warning(
+                        "the index of %s cannot be used: %s; MERGE SPLITS writes it anew",
+                        finding.path, finding.index,
+                    )  # fmt: skip
+    if len(missing) > _SHOWN:
+        _log.warning("REPAIR leaves out %d splits; the first %d are named above", len(missing), _SHOWN)
+    if unusable_indexes > _SHOWN:
+        _log.warning(
+            "the indexes of %d splits cannot be used; the first %d are named above", unusable_indexes, _SHOWN
+        )
+    return tuple(missing)
+
+
+def _after(done_before: int, total: int, progress: Progress) -> Progress:
+    """The progress of a batch as part of the whole."""
+    return lambda stage, done, _: progress(stage, done_before + done, total)
 
 
 def publish(job: RepairJob, plan: RepairPlan) -> None:
     """Write version 1, then 0, then the checkpoint and its hint: a crash leaves no table, or a whole one."""
-    for version, actions in ((STATE_VERSION, plan.state), (0, (plan.protocol, plan.metadata))):
-        data = pack(NATIVE.encode_commit(actions), job.options.compression)
+    first: tuple[Action, ...] = (plan.protocol, plan.metadata)
+    for version, actions in ((STATE_VERSION, plan.state(job.options)), (0, first)):
+        data = _encode(actions, job.options)
         path = NATIVE.path(NATIVE.commit_name(version))
         if not create_or_read(job.target, path, data) and not _is_of(job, version, plan.metadata.id):
             raise TableError(
@@ -335,3 +375,18 @@ def _is_of(job: RepairJob, version: int, log_id: str) -> bool:
     """Whether a version in the target is of the same repair, which was interrupted there."""
     source = native_source(job.target, job.options, job.runtime)
     return log_id in ids_of(source.read_commit(source.commit_file(version)))
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
+    iterator = iter(items)
+    while batch := tuple(islice(iterator, size)):
+        yield batch
+
+
+def _encode(actions: Iterable[Action], options: Options) -> bytes:
+    """A version file; the text of a large one is compressed in chunks and never whole in memory."""
+    texts = sealed_chunks(
+        b"".join(encode_action(action) + b"\n" for action in some)
+        for some in _batches(actions, _ADDS_AT_ONCE)
+    )
+    return b"".join(pack(text, options.compression, first=at == 0) for at, text in enumerate(texts))

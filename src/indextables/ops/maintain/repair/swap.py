@@ -294,10 +294,9 @@ def _kept_name(info: CommitInfo) -> str:
 
 def _left_by_another(source: LogSource, closing: Closing, plan: RepairPlan) -> Staged:
     """What is left to do where another run of the same command has finished and cleared the target."""
-    info = plan.state[-1]
-    if not _is_swapped(source, closing) or not isinstance(info, CommitInfo):
+    if not _is_swapped(source, closing):
         raise NotFoundError("The repaired log has gone from the target.", uri=source.store.uri)
-    return Staged((), info, closing, whole=False)
+    return Staged((), plan.info, closing, whole=False)
 
 
 def _is_swapped(source: LogSource, closing: Closing) -> bool:
