@@ -26,9 +26,9 @@ _AT_ONCE = 16
 
 
 def put_mark(source: LogSource) -> str:
-    """Put a new mark and return its name."""
+    """Put a new mark and return its name. It is empty: a disk without a free byte has room for it."""
     name = f"{PURGE_MARK}{uuid.uuid4().hex}"
-    source.store.put(source.path(name), b'{"purge":{}}\n')
+    source.store.put(source.path(name), b"")
     return name
 
 

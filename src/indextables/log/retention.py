@@ -194,9 +194,8 @@ def run_cleanup(
     With `erase`, fences that remain are overwritten and keep only the id of their commit.
     """
     if plan.floor is not None:
-        # Its name decides; the content only keeps it from being taken for another file.
-        floor = b'{"floor":{"version":%d}}\n' % plan.floor
-        create_or_read(source.store, source.path(NATIVE.floor_name(plan.floor)), floor)
+        # Its name says everything. Empty, it also finds room on a disk without a free byte.
+        create_or_read(source.store, source.path(NATIVE.floor_name(plan.floor)), b"")
     checkpoints, lost = _delete(source, (*plan.checkpoints, *plan.floors), retention, stop=False)
     # If a version file could not be deleted, no newer one may be deleted.
     versions, stuck = _delete(source, plan.versions, retention, stop=True)

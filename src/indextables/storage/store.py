@@ -230,13 +230,14 @@ def allowed_roots(options: Mapping[str, str]) -> tuple[str, ...]:
 def store_time_ms(store: Store, directory: str) -> int | None:
     """The time of the store now, in ms since the epoch; None if it cannot be had, which is logged.
 
-    A small object is written, and the time that the store gave it is read back. An age is the difference
-    of two times of one store: the clock of this process may be days ahead of the one that dates objects.
-    The object has the name of a temporary file, so that PURGE removes one that was left behind.
+    An empty object is written, which needs no room on a full disk, and the time that the store gave it is
+    read back. An age is the difference of two times of one store: the clock of this process may be days
+    ahead of the one that dates objects. The object has the name of a temporary file, so that PURGE removes
+    one that was left behind.
     """
     path = f"{directory}/.{uuid.uuid4().hex}.tmp"
     try:
-        store.put(path, b"{}")
+        store.put(path, b"")
         now_ms = store.head(path).modified_ms
         store.delete(path)
     except StorageError as failed:

@@ -39,8 +39,8 @@ class FullStore(Around):
         self.room -= size
 
 
-def full(builder: LogBuilder) -> tuple[LogBuilder, FullStore]:
-    store = FullStore(builder.store)
+def full(builder: LogBuilder, room: int = ROOM) -> tuple[LogBuilder, FullStore]:
+    store = FullStore(builder.store, room)
     return LogBuilder(store, builder.options, builder.clock), store
 
 
@@ -50,11 +50,12 @@ def large() -> LogBuilder:
     return LogBuilder(options=plain).create().append(20).append(20)
 
 
-def test_truncate_lets_go_what_an_older_checkpoint_covers_to_make_room():
+@pytest.mark.parametrize("room", [ROOM, 0])
+def test_truncate_lets_go_what_an_older_checkpoint_covers_to_make_room(room):
     builder = large().checkpoint().append(5).checkpoint().append(1)
     files = paths_of(builder.log())
     builder.wait(hours=2)
-    tight, store = full(builder)
+    tight, store = full(builder, room)
     with pytest.raises(StorageError, match="No space left"):
         tight.log().checkpoint()
     result = run_truncate(tight.log())
@@ -73,16 +74,27 @@ def test_truncate_says_so_where_nothing_can_make_room():
     assert builder.log().versions() == [0, 1, 2]
 
 
-def test_purge_deletes_orphans_to_make_room_for_the_checkpoint_its_log_retention_needs():
+@pytest.mark.parametrize("room", [ROOM, 0])
+def test_purge_deletes_orphans_to_make_room_for_the_checkpoint_its_log_retention_needs(room):
     builder = large()
     builder.store.put("orphan.split", b"x" * 50_000)
     builder.wait(hours=24 * 30).append(1)
     builder.wait(hours=24 * 30)
     files = paths_of(builder.log())
-    tight, store = full(builder)
+    tight, store = full(builder, room)
     result = run_purge(tight.log(), PurgeRequest(log_retention_hours=24))
     assert (result.orphaned_files_found, result.orphaned_files_deleted) == (1, 1)
     assert result.bytes_deleted == 50_000
     assert result.transaction_logs_deleted > 0
     assert store.room > ROOM
     assert paths_of(builder.log()) == files
+
+
+def test_purge_without_a_log_retention_needs_no_room_at_all():
+    builder = large()
+    builder.store.put("orphan.split", b"x" * 50_000)
+    builder.wait(hours=24 * 30)
+    tight, store = full(builder, room=0)
+    result = run_purge(tight.log(), PurgeRequest())
+    assert (result.orphaned_files_found, result.orphaned_files_deleted) == (1, 1)
+    assert store.room == 50_000
