@@ -25,7 +25,7 @@ from indextables.index.codec.numbers import Array, starts_of
 from indextables.index.codec.root import FieldRoot
 from indextables.index.query.combine import Boost, Combined
 from indextables.index.query.evaluate import Compiler
-from indextables.index.query.plan import Key, OneTerm, Plan
+from indextables.index.query.plan import OneTerm, Plan, TermKey
 from indextables.index.query.ranges import Phrase
 from indextables.index.query.tree import Query
 from indextables.index.read.cache import RangeReader
@@ -171,7 +171,7 @@ class FilterGroup:
         rows = self.may_hold([key_of(*key) for key in keys])
         return self._may_match(plan, dict(zip(keys, rows, strict=True)))
 
-    def _may_match(self, plan: Plan, by_key: Mapping[Key, Array]) -> Array:
+    def _may_match(self, plan: Plan, by_key: Mapping[TermKey, Array]) -> Array:
         if isinstance(plan, Boost):
             return self._may_match(plan.part, by_key)
         if isinstance(plan, Combined):
@@ -216,7 +216,7 @@ class FilterGroup:
         return [np.ascontiguousarray(lanes[:, at]) for at in range(len(self.names))]
 
 
-def _required_keys(plan: Plan) -> list[Key]:
+def _required_keys(plan: Plan) -> list[TermKey]:
     """The words without which a query part cannot match: all words of a phrase, none of a range."""
     if isinstance(plan, Boost):
         return _required_keys(plan.part)

@@ -35,7 +35,7 @@ MAX_BYTES = 64 << 20
 
 _log = logging.getLogger(__name__)
 
-Key = tuple[str, str, int | None, int | None, int | None]
+SplitKey = tuple[str, str, int | None, int | None, int | None]
 
 
 @dataclass(slots=True)
@@ -55,10 +55,10 @@ class _OpenSplits:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: OrderedDict[Key, _OpenSplit] = OrderedDict()
+        self._entries: OrderedDict[SplitKey, _OpenSplit] = OrderedDict()
         self._held = 0
 
-    def entry(self, key: Key) -> _OpenSplit:
+    def entry(self, key: SplitKey) -> _OpenSplit:
         """The entry of a split; a new, empty one if there is none."""
         with self._lock:
             entry = self._entries.get(key)
@@ -69,11 +69,11 @@ class _OpenSplits:
                 self._entries.move_to_end(key)
             return entry
 
-    def peek(self, key: Key) -> _OpenSplit | None:
+    def peek(self, key: SplitKey) -> _OpenSplit | None:
         """The entry of a split, if there is one."""
         return self._entries.get(key)
 
-    def hold(self, key: Key, entry: _OpenSplit, size: int) -> None:
+    def hold(self, key: SplitKey, entry: _OpenSplit, size: int) -> None:
         """Record how many bytes an entry uses."""
         with self._lock:
             if self._entries.get(key) is entry:
@@ -231,7 +231,7 @@ class _PartlyRead:
         ]
 
 
-def _key(source: SplitFile, ref: SplitRef) -> Key:
+def _key(source: SplitFile, ref: SplitRef) -> SplitKey:
     # Split names carry a UUID and splits never change, so the address is enough.
     return (source.store.uri, source.path, ref.size, ref.index_offset, ref.index_length)
 

@@ -9,7 +9,15 @@ from itertools import chain
 import numpy as np
 
 from indextables.index.codec.numbers import Array
-from indextables.index.query.plan import Key, OneTerm, Plan, Scored, Session, WordBounds, conjunction_lists
+from indextables.index.query.plan import (
+    OneTerm,
+    Plan,
+    Scored,
+    Session,
+    TermKey,
+    WordBounds,
+    conjunction_lists,
+)
 from indextables.index.read.lookup import Term
 from indextables.index.read.rowset import RowSetLike, difference, everything, intersection, nothing, union
 from indextables.index.read.words import WordPostings
@@ -39,11 +47,11 @@ class Combined(Plan):
     def counts_by_dictionary(self) -> bool:  # type: ignore[override]
         return not self.parts or (len(self.parts) == 1 and self.parts[0].counts_by_dictionary)
 
-    def keys(self) -> Sequence[Key]:
+    def keys(self) -> Sequence[TermKey]:
         return self._keys
 
     @cached_property
-    def _keys(self) -> Sequence[Key]:
+    def _keys(self) -> Sequence[TermKey]:
         return tuple(chain.from_iterable(part.keys() for part in self.parts))
 
     @cached_property
@@ -57,7 +65,7 @@ class Combined(Plan):
         return boosts if len({term.field for term in boosts}) == 1 else {}
 
     @cached_property
-    def _all_words(self) -> Sequence[Key]:
+    def _all_words(self) -> Sequence[TermKey]:
         """The words of a query that consists only of required words and is exact."""
         words = [part.key for part in self.must if isinstance(part, OneTerm) and part.exact]
         return words if len(words) == len(self.parts) else ()
@@ -161,7 +169,7 @@ class Boost(Plan):
         boosts = self.part.only_words if self.factor > 0 else {}
         return {term: boost * self.factor for term, boost in boosts.items()}
 
-    def keys(self) -> Sequence[Key]:
+    def keys(self) -> Sequence[TermKey]:
         return self.part.keys()
 
     def spans(self) -> Sequence[WordBounds]:

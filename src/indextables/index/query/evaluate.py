@@ -20,7 +20,7 @@ import numpy as np
 from indextables.index.codec.numbers import Array
 from indextables.index.codec.root import FieldRoot
 from indextables.index.query.combine import Boost, Combined
-from indextables.index.query.plan import AllRows, NotNull, OneTerm, Plan, Session, ValueRange, Values
+from indextables.index.query.plan import AllRows, ColumnValues, NotNull, OneTerm, Plan, Session, ValueRange
 from indextables.index.query.ranges import MatchingWords, Phrase, WordRange
 from indextables.index.query.tree import (
     Between,
@@ -64,7 +64,7 @@ class IndexSearch:
         index: Index,
         query: Query | Node,
         *,
-        values: Values | None = None,
+        values: ColumnValues | None = None,
         unknown: frozenset[str] = frozenset(),
     ) -> None:
         node = query.node if isinstance(query, Query) else query

@@ -31,10 +31,10 @@ from indextables.index.read.words import WordPostings
 from indextables.index.tokens import BEYOND, NULLS
 from indextables.records import dataclass
 
-Values: TypeAlias = Callable[[str], pa.Array]
+ColumnValues: TypeAlias = Callable[[str], pa.Array]
 Scored: TypeAlias = tuple[Array, Array]
 """For some rows: whether each matches, and its score, which is 0 where it does not."""
-Key: TypeAlias = tuple[int, bytes]
+TermKey: TypeAlias = tuple[int, bytes]
 """A field number, and a word of that field."""
 WordBounds: TypeAlias = tuple[int, bytes, bytes | None]
 """A field, the first word and the end of a range of words; None means up to the last."""
@@ -43,17 +43,17 @@ WordBounds: TypeAlias = tuple[int, bytes, bytes | None]
 class Session:
     """What one search has read of one index so far: entries, words, ranges of words and phrases."""
 
-    def __init__(self, index: Index, values: Values | None) -> None:
+    def __init__(self, index: Index, values: ColumnValues | None) -> None:
         self.index = index
         self.values = values
         self.statistics: Statistics | None = None
-        self._entries: dict[Key, Entry | None] = {}
-        self._words: dict[Key, WordPostings] = {}
+        self._entries: dict[TermKey, Entry | None] = {}
+        self._words: dict[TermKey, WordPostings] = {}
         self._slices: dict[WordBounds, list[tuple[Block, int, int]]] = {}
         self.phrases: dict[int, PhraseRows] = {}
         """The rows of every phrase of the plan, by the identity of the part."""
 
-    def look_up(self, keys: Sequence[Key], spans: Sequence[WordBounds]) -> None:
+    def look_up(self, keys: Sequence[TermKey], spans: Sequence[WordBounds]) -> None:
         """Look up words and ranges of words, in one round trip."""
         index, root = self.index, self.index.root
         if index.add_remembered(keys, self._entries) and not spans:
@@ -74,7 +74,7 @@ class Session:
         for span, numbers in zip(spans, span_blocks, strict=True):
             self._slices[span] = _slices_of([blocks[number] for number in numbers], span)
 
-    def use_cached_words(self, keys: Sequence[Key]) -> bool:
+    def use_cached_words(self, keys: Sequence[TermKey]) -> bool:
         """Take words with complete lists from the cache, if all are there; returns whether they were."""
         index = self.index
         words: list[WordPostings] | None = index.cache.get_all(index.identity, keys) if keys else None
@@ -83,7 +83,7 @@ class Session:
         self._words = dict(zip(keys, words, strict=True))
         return True
 
-    def entry(self, key: Key) -> Entry | None:
+    def entry(self, key: TermKey) -> Entry | None:
         """The entry of a word."""
         word = self._words.get(key)
         if word is not None:
@@ -92,7 +92,7 @@ class Session:
             self.look_up([key], [])
         return self._entries[key]
 
-    def word(self, key: Key) -> WordPostings | None:
+    def word(self, key: TermKey) -> WordPostings | None:
         """A word, if the index has it."""
         word = self._words.get(key)
         if word is None:
@@ -149,7 +149,7 @@ class Plan:
     counts_by_dictionary = False
     """Whether the dictionary and the root say how many rows match, so that no list is read for a count."""
 
-    def keys(self) -> Sequence[Key]:
+    def keys(self) -> Sequence[TermKey]:
         """Words to look up."""
         return ()
 
@@ -211,7 +211,7 @@ class NotNull(Plan):
     field: int
     counts_by_dictionary = True
 
-    def keys(self) -> Sequence[Key]:
+    def keys(self) -> Sequence[TermKey]:
         return ((self.field, NULLS),)
 
     def count(self, session: Session) -> int:
@@ -262,7 +262,7 @@ class OneTerm(Plan):
     counts_by_dictionary = True
 
     @cached_property
-    def key(self) -> Key:
+    def key(self) -> TermKey:
         """The word and its field."""
         return self.field, self.word
 
@@ -270,7 +270,7 @@ class OneTerm(Plan):
     def only_words(self) -> Mapping[OneTerm, float]:
         return {} if self.constant else {self: 1.0}
 
-    def keys(self) -> Sequence[Key]:
+    def keys(self) -> Sequence[TermKey]:
         return (self.key,)
 
     def terms(self) -> Sequence[Term]:

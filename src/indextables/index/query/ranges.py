@@ -13,7 +13,7 @@ from indextables.index.codec.blocks import Block
 from indextables.index.codec.lists import has, pack, ranks
 from indextables.index.codec.numbers import Array, unframe, unplanes
 from indextables.index.query.patterns import Pattern
-from indextables.index.query.plan import Key, Plan, Scored, Session, WordBounds, bm25, conjunction_lists
+from indextables.index.query.plan import Plan, Scored, Session, TermKey, WordBounds, bm25, conjunction_lists
 from indextables.index.read.global_positions import NO_PHRASE, PhraseRows, has_global_positions
 from indextables.index.read.lookup import Term
 from indextables.index.read.phrases import OneWord, PhrasePart, find_phrase, find_words
@@ -41,7 +41,7 @@ class WordRange(Plan):
         """The range."""
         return self.field, self.low, self.high
 
-    def keys(self) -> Sequence[Key]:
+    def keys(self) -> Sequence[TermKey]:
         return () if self.whole is None else ((self.field, self.whole),)
 
     def spans(self) -> Sequence[WordBounds]:
@@ -237,15 +237,15 @@ class Phrase(Plan):
     last: WordRange | None = None
     gaps: bool = False
 
-    def keys(self) -> Sequence[Key]:
+    def keys(self) -> Sequence[TermKey]:
         return self._keys
 
     @cached_property
-    def _word_keys(self) -> tuple[Key, ...]:
+    def _word_keys(self) -> tuple[TermKey, ...]:
         return tuple((self.field, word) for word in self.words)
 
     @cached_property
-    def _keys(self) -> Sequence[Key]:
+    def _keys(self) -> Sequence[TermKey]:
         more = ((self.field, GAPS),) if self.gaps and self.slop else ()
         return self._word_keys + more + tuple(self.last.keys() if self.last is not None else ())
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeAlias
 
 from indextables.index.codec.numbers import Bytes
 
-Key: TypeAlias = tuple[bytes, Hashable]
+CacheKey: TypeAlias = tuple[bytes, Hashable]
 """The identity of an index, and the name of a part of it."""
 DEFAULT_BYTES = 256 << 20
 _CHECKSUM = 4
@@ -40,10 +40,10 @@ class BlockCache:
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
         self.max_bytes = max_bytes
         self.used = 0
-        self._parts: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
+        self._parts: OrderedDict[CacheKey, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Key) -> Any:
+    def get(self, key: CacheKey) -> Any:
         """A cached part, or None."""
         part = self._parts.get(key)
         if part is None:
@@ -66,7 +66,7 @@ class BlockCache:
                 parts.append(part[0])
         return parts
 
-    def put(self, key: Key, piece: Any, size: int) -> None:
+    def put(self, key: CacheKey, piece: Any, size: int) -> None:
         """Cache a part, or update its size."""
         with self._lock:
             before = self._parts.pop(key, None)

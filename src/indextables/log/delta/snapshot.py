@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_KEPT_S = 300
-_recent: TtlCache[tuple[object, ...], State] = TtlCache(_KEPT_S, max_entries=8)
+_CACHE_S = 300
+_recent: TtlCache[tuple[object, ...], State] = TtlCache(_CACHE_S, max_entries=8)
 
 
 @dataclass(frozen=True, slots=True)

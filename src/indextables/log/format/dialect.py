@@ -27,7 +27,7 @@ from indextables.storage.store import ObjectMeta, Store
 logger = logging.getLogger(__name__)
 
 Kind = Literal["commit", "checkpoint", "part", "floor", "compacted", "crc", "sidecar"]
-Key = Hashable
+FileKey = Hashable
 
 
 def digits(version: int) -> str:
@@ -170,7 +170,7 @@ class Dialect(Protocol):
         """The checkpoints a listing shows as complete, best first (newest version first)."""
         ...
 
-    def key(self, action: AddAction | RemoveAction) -> Key:
+    def key(self, action: AddAction | RemoveAction) -> FileKey:
         """The key of an action; two actions with the same key are about the same file."""
         ...
 
@@ -307,7 +307,7 @@ class NativeDialect(LogNames):
             for file in mains
         ]
 
-    def key(self, action: AddAction | RemoveAction) -> Key:
+    def key(self, action: AddAction | RemoveAction) -> FileKey:
         """The path."""
         return action.path
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from indextables.log.adds.columns import tabulate
 from indextables.log.adds.file_table import COLUMNS
-from indextables.log.format.dialect import Key
+from indextables.log.format.dialect import FileKey
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
 from indextables.predicate.prune.metrics import PruneMetrics
@@ -20,7 +20,7 @@ class ReferenceEngine:
 
     def replay(self, request: ReplayRequest) -> LiveFiles:
         """Return the live files of the request."""
-        live: dict[Key, AddAction] = {}
+        live: dict[FileKey, AddAction] = {}
         checkpoint = request.checkpoint
         if checkpoint is not None:
             for add in request.reader.adds(request.checkpoint_store, checkpoint):

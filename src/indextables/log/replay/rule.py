@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from indextables.display.plain import size_text
 from indextables.errors import OptionError
 from indextables.log.checkpoint.head import KEPT_COMMIT_IDS, CheckpointReader
-from indextables.log.format.dialect import Checkpoint, Dialect, Key
+from indextables.log.format.dialect import Checkpoint, Dialect, FileKey
 from indextables.log.segment import Segment
 from indextables.model.actions import (
     Action,
@@ -47,9 +47,9 @@ class Tail:
     """What the commits after the checkpoint say, reduced to the newest action per key."""
 
     version: int
-    adds: Mapping[Key, AddAction] = field(default_factory=dict)
+    adds: Mapping[FileKey, AddAction] = field(default_factory=dict)
     """Keys whose newest action is an add."""
-    removed: AbstractSet[Key] = frozenset()
+    removed: AbstractSet[FileKey] = frozenset()
     """Keys whose newest action is a remove; disjoint from `adds`."""
     protocol: ProtocolAction | None = None
     metadata: MetadataAction | None = None
@@ -68,7 +68,7 @@ class Tail:
         """How many files it adds and removes."""
         return len(self.adds), len(self.removed)
 
-    def touches(self) -> frozenset[Key]:
+    def touches(self) -> frozenset[FileKey]:
         """Every key the tail adds or removes; the checkpoint's entries for these keys are obsolete."""
         return frozenset(self.adds) | self.removed
 
@@ -77,8 +77,8 @@ def reduce_tail(
     commits: Iterable[tuple[int, Iterable[Action]]], dialect: Dialect, start: Tail | None = None
 ) -> Tail:
     """Reduce commits in ascending order; `start` is the reduction of those before them."""
-    adds: dict[Key, AddAction] = dict(start.adds) if start else {}
-    removed: set[Key] = set(start.removed) if start else set()
+    adds: dict[FileKey, AddAction] = dict(start.adds) if start else {}
+    removed: set[FileKey] = set(start.removed) if start else set()
     skips: dict[str, SkipAction] = dict(start.skips) if start else {}
     txns: dict[str, TxnAction] = dict(start.txns) if start else {}
     protocol = start.protocol if start else None

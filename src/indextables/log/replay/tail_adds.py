@@ -11,7 +11,7 @@ from indextables.log.adds.columns import AddLeaf
 from indextables.log.adds.decoder import decode_adds
 from indextables.model.actions import AddAction
 
-_KEPT_SHAPES = 4
+_MAX_SHAPES = 4
 
 
 class TailAdds:
@@ -26,7 +26,7 @@ class TailAdds:
         with self._lock:
             shape = self._shapes.pop(leaves, None) or _Shape(leaves)
             self._shapes[leaves] = shape
-            while len(self._shapes) > _KEPT_SHAPES:
+            while len(self._shapes) > _MAX_SHAPES:
                 del self._shapes[next(iter(self._shapes))]
             return shape.rows(adds)
 

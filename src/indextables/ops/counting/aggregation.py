@@ -21,7 +21,7 @@ _OTHER_NAMES = {"mean": "avg"}
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class GroupKey:
     """A column that rows are grouped by, as it is or by bucket."""
 
     name: str
@@ -48,7 +48,7 @@ class Aggregate:
 class Aggregation:
     """The keys of groups, and what is computed of each group."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[GroupKey, ...]
     aggregates: tuple[Aggregate, ...]
 
     @property
@@ -81,7 +81,7 @@ def aggregation_of(
     return Aggregation(keys, items)
 
 
-def key_of(schema: pa.Schema, name: str, bucket: Bucket | None = None, shown: str | None = None) -> Key:
+def key_of(schema: pa.Schema, name: str, bucket: Bucket | None = None, shown: str | None = None) -> GroupKey:
     """A key of groups; columns without equality cannot be one."""
     column = column_of(schema, name)
     if pa.types.is_nested(column.type):
@@ -91,7 +91,7 @@ def key_of(schema: pa.Schema, name: str, bucket: Bucket | None = None, shown: st
             column=name,
         )
     _require_binary(column, "grouped by")
-    return Key(shown or column.name, column, bucket)
+    return GroupKey(shown or column.name, column, bucket)
 
 
 def column_of(schema: pa.Schema, name: Any) -> Column:

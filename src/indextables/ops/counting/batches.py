@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from indextables.model.arrays import integers
 from indextables.model.fields import struct_leaf
-from indextables.ops.counting.aggregation import Aggregation, Key
+from indextables.ops.counting.aggregation import Aggregation, GroupKey
 from indextables.ops.counting.buckets import Ticks
 from indextables.ops.counting.partial import Layout, PartialState, key_values
 from indextables.predicate.tree import Column
@@ -87,7 +87,7 @@ def _counted(keys: Sequence[_Codes | None], layout: Layout) -> pa.Table | None:
     return pa.Table.from_arrays(arrays, schema=layout.schema)
 
 
-def _codes(key: Key, values: Any) -> _Codes | None:
+def _codes(key: GroupKey, values: Any) -> _Codes | None:
     """The codes of a key; None when its values are not few or close together."""
     if pa.types.is_dictionary(values.type):
         indexes, distinct = values.indices, values.dictionary
@@ -113,7 +113,7 @@ def _codes(key: Key, values: Any) -> _Codes | None:
     return _Codes(codes, _with_null(distinct))
 
 
-def _ticks(key: Key, values: Any) -> Ticks | None:
+def _ticks(key: GroupKey, values: Any) -> Ticks | None:
     kind = values.type
     if key.bucket is not None:
         return key.bucket.ticks(values)

@@ -17,7 +17,7 @@ import pyarrow.types as is_a
 
 from indextables.duck.conditions import UnlikeError, column_text, is_comparable
 from indextables.log.snapshot import Snapshot
-from indextables.ops.counting.aggregation import Aggregation, Key
+from indextables.ops.counting.aggregation import Aggregation, GroupKey
 from indextables.ops.counting.buckets import Calendar, Width
 from indextables.ops.counting.partial import Layout, PartialState, key_values
 from indextables.ops.read.pushdown import DuckQuery, run_in_duckdb
@@ -55,7 +55,7 @@ def _partial(groups: pa.Table, aggregation: Aggregation, layout: Layout) -> pa.T
     return layout.grouped(pa.table(columns), again=True)
 
 
-def _key(key: Key) -> str:
+def _key(key: GroupKey) -> str:
     name = column_text(key.column)
     bucket, kind = key.bucket, key.column.type
     if bucket is None:
@@ -76,7 +76,7 @@ def _key(key: Key) -> str:
     raise UnlikeError(key.name)
 
 
-def _proof(key: Key) -> str:
+def _proof(key: GroupKey) -> str:
     """How many values of a group are not null; none should be where the key is."""
     return f"count({column_text(key.column)})" if isinstance(key.bucket, Calendar) else "0"
 
@@ -108,7 +108,7 @@ def _double(value: Any) -> str:
     return f"CAST('{float(value)!r}' AS DOUBLE)"
 
 
-def _bucketed(key: Key, values: Any) -> Any:
+def _bucketed(key: GroupKey, values: Any) -> Any:
     """The keys of groups, from the steps that DuckDB grouped by."""
     bucket, kind = key.bucket, key.column.type
     if isinstance(bucket, Calendar):

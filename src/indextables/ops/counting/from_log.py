@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from indextables.model.arrays import whole
 from indextables.model.truncation import MARKER
-from indextables.ops.counting.aggregation import Aggregation, Key
+from indextables.ops.counting.aggregation import Aggregation, GroupKey
 from indextables.ops.counting.partial import Layout, PartialState, key_values
 from indextables.predicate.prune.many_files import are_crossed
 from indextables.predicate.tree import Column
@@ -82,7 +82,7 @@ class LogCounts:
         counts = self._child("null_count", column)
         return pa.nulls(len(self._files), pa.int64()) if counts is None else counts
 
-    def _key(self, key: Key) -> _ByFile:
+    def _key(self, key: GroupKey) -> _ByFile:
         if self._is_partition(key.column):
             values = self._child("partition_values", key.column)
             return _ByFile(values if key.bucket is None else key.bucket.of(values), self._has_partitions())

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import TableError
-from indextables.ops.counting.aggregation import Aggregate, Aggregation, Key
+from indextables.ops.counting.aggregation import Aggregate, Aggregation, GroupKey
 from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.tree import Column
 
@@ -109,7 +109,7 @@ def distinct_aggregations(aggregation: Aggregation) -> list[tuple[int, Aggregati
     """For every distinct count its index, and an aggregation whose groups are the distinct values."""
     rows = (Aggregate("", "count"),)
     return [
-        (at, Aggregation((*aggregation.keys, Key("", item.column)), rows))
+        (at, Aggregation((*aggregation.keys, GroupKey("", item.column)), rows))
         for at, item in enumerate(aggregation.aggregates)
         if item.distinct and item.column is not None
     ]

@@ -56,7 +56,7 @@ from indextables.split.search.selection import Selection
 from indextables.split.search.value_counts import value_counts
 
 ROWS = (PartialState("rows"),)
-Parts = list[pa.Table]
+PartialTables = list[pa.Table]
 """The partial tables of some rows, one per part of an aggregation."""
 
 
@@ -123,7 +123,7 @@ def answer(
     return finished(totals[0], *parts[0], distinct_totals), record
 
 
-def _merged(partials: Iterable[Parts], parts: Sequence[tuple[Aggregation, Layout]]) -> Parts:
+def _merged(partials: Iterable[PartialTables], parts: Sequence[tuple[Aggregation, Layout]]) -> PartialTables:
     """Merge partial tables, one result per part of the aggregation."""
     merging = [Merging(layout) for _, layout in parts]
     for tables in partials:
@@ -152,7 +152,7 @@ class _Counter:
         """The splits in which the query was to be searched, before word filters."""
         self.columns = tuple(dict.fromkeys(name for aggregation, _ in parts for name in aggregation.columns))
 
-    def partials(self) -> Iterator[Parts]:
+    def partials(self) -> Iterator[PartialTables]:
         """The partial tables of all files."""
         snapshot, node = self.snapshot, self.node
         plan = snapshot.plan(node, columns=FILE_COLUMNS)
@@ -173,7 +173,7 @@ class _Counter:
             pieces = self._searching(files, counts, all_match)
         yield from in_order(pieces, default_parallelism())
 
-    def _by_log(self, counts: LogCounts, all_match: Any) -> tuple[Any, Parts]:
+    def _by_log(self, counts: LogCounts, all_match: Any) -> tuple[Any, PartialTables]:
         """The files that the log alone answers for every part, and their partial tables."""
         answered = all_match
         for aggregation, layout in self.parts:
@@ -185,7 +185,7 @@ class _Counter:
             counts.partial(aggregation, layout, answered)[0] for aggregation, layout in self.parts
         ]
 
-    def _reading(self, files: pa.Table, all_match: Any) -> list[Callable[[], Iterator[Parts]]]:
+    def _reading(self, files: pa.Table, all_match: Any) -> list[Callable[[], Iterator[PartialTables]]]:
         refs = splits_at(self.snapshot, files.column("path").to_pylist())
         column = self._dictionary_column()
         if column is None:
@@ -194,14 +194,14 @@ class _Counter:
         others = [ref for ref, whole in zip(refs, all_match.to_pylist(), strict=True) if not whole]
         return [partial(self._by_dictionary, ref, column) for ref in by_dictionary] + self._by_rows(others)
 
-    def _by_rows(self, refs: Sequence[SplitRef]) -> list[Callable[[], Iterator[Parts]]]:
+    def _by_rows(self, refs: Sequence[SplitRef]) -> list[Callable[[], Iterator[PartialTables]]]:
         """Aggregate rows of splits: by DuckDB those that it can read, the others one by one."""
         if len(self.parts) > 1 or not refs:
             return [partial(self._by_reading, ref) for ref in refs]
         from indextables.ops.counting.duck_groups import partial_by_duckdb
 
         groups, left = partial_by_duckdb(self.snapshot, refs, self.node, *self.parts[0])
-        others: list[Callable[[], Iterator[Parts]]] = [partial(self._by_reading, ref) for ref in left]
+        others: list[Callable[[], Iterator[PartialTables]]] = [partial(self._by_reading, ref) for ref in left]
         if groups is None:
             return others
         rows = pc.sum(groups.column("s0"), min_count=0).as_py()
@@ -218,7 +218,7 @@ class _Counter:
         plain = key.bucket is None and len(key.column.path) == 1 and pa.types.is_string(key.type)
         return key.column.name if plain and item is not None and item.kind == STRING else None
 
-    def _by_dictionary(self, ref: SplitRef, column: str) -> Iterator[Parts]:
+    def _by_dictionary(self, ref: SplitRef, column: str) -> Iterator[PartialTables]:
         """The rows of every value, from the dictionary of the index; from the rows where it cannot tell."""
         counts = value_counts(self.snapshot.reading, ref, column, self.record.searched)
         if counts is None:
@@ -227,19 +227,19 @@ class _Counter:
         self.record.counted(from_index=1)
         yield [pa.Table.from_arrays(list(counts), schema=self.parts[0][1].schema)]
 
-    def _by_reading(self, ref: SplitRef) -> Iterator[Parts]:
+    def _by_reading(self, ref: SplitRef) -> Iterator[PartialTables]:
         yield from self._aggregated(
             rows_of(self.snapshot, ref, self.node, self.columns, self.record, coded=True)
         )
 
-    def _aggregated(self, rows: Iterator[pa.Table]) -> Iterator[Parts]:
+    def _aggregated(self, rows: Iterator[pa.Table]) -> Iterator[PartialTables]:
         """The partial tables of the rows of one split."""
         each = ([partial_of(table, *part) for part in self.parts] for table in rows)
         yield _merged(each, self.parts)
 
     def _searching(
         self, files: pa.Table, counts: LogCounts, all_match: Any
-    ) -> list[Callable[[], Iterator[Parts]]]:
+    ) -> list[Callable[[], Iterator[PartialTables]]]:
         assert self.query is not None
         refs = splits_at(self.snapshot, files.column("path").to_pylist())
         self.searched = refs
@@ -254,7 +254,7 @@ class _Counter:
             if ref.path in left
         ]
 
-    def _count_hits(self, ref: SplitRef, keys: Sequence[Any], at: int) -> Iterator[Parts]:
+    def _count_hits(self, ref: SplitRef, keys: Sequence[Any], at: int) -> Iterator[PartialTables]:
         """The number of hits in a split that is one group: that of the keys at index `at`."""
         assert self.query is not None
         hits = count_split(self.snapshot.reading, ref, Selection(self.query), self.record.searched)
@@ -263,7 +263,7 @@ class _Counter:
             row = [*(key.slice(at, 1) for key in keys), pa.array([hits], pa.int64())]
             yield [pa.Table.from_arrays(row, schema=self.parts[0][1].schema)]
 
-    def _aggregate_hits(self, ref: SplitRef) -> Iterator[Parts]:
+    def _aggregate_hits(self, ref: SplitRef) -> Iterator[PartialTables]:
         assert self.query is not None
         selection = Selection(self.query, self.node, self.columns, summed=True)
         yield from self._aggregated(matching_rows(self.snapshot, ref, selection, self.record))

@@ -32,7 +32,7 @@ from indextables.storage.store import require_allowed
 
 COUNTED = ("num_records", "deletion_vector")
 """The columns of files() that tell how many rows are live."""
-Piece = Callable[[], Iterator[pa.Table]]
+ReadTask = Callable[[], Iterator[pa.Table]]
 
 
 def files(
@@ -107,7 +107,7 @@ def row_reader(
 
 def pieces_of(
     snapshot: DeltaSnapshot, reader: RowReader, files_to_read: pa.Table, record: Record
-) -> Iterable[Piece]:
+) -> Iterable[ReadTask]:
     """The files of a scan as units of work, each recorded when it is done."""
 
     def read(file: DataFile) -> Iterator[pa.Table]:

@@ -15,7 +15,7 @@ from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES
-from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, row_reader
+from indextables.ops.delta.scan import ReadTask, files, pieces_of, require_schema, row_reader
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
 from indextables.ops.read.in_order import batches_in_order
 from indextables.ops.read.record import Record
@@ -74,6 +74,6 @@ def search_settings(snapshot: DeltaSnapshot) -> IndexSpec:
     return from_options(replace(indexing, typemap={**indexing.typemap, **texts}), snapshot.schema)
 
 
-def _matching_rows(piece: Piece, query: Query, output_columns: Sequence[str]) -> Iterator[pa.Table]:
+def _matching_rows(piece: ReadTask, query: Query, output_columns: Sequence[str]) -> Iterator[pa.Table]:
     for table in piece():
         yield table.filter(match_batch(query, table)).select(list(output_columns))

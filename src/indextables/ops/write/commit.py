@@ -30,7 +30,7 @@ from indextables.options import Options
 from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
 from indextables.split.write.build import BuiltSplit
 
-Values = tuple[str | None, ...]
+PartitionValues = tuple[str | None, ...]
 Taken = tuple[Sequence[AddAction], Sequence[AddAction]]
 """The files to remove from the table, and the rewritten ones that replace them."""
 
@@ -257,12 +257,12 @@ def _partitions(snapshot: Snapshot, adds: Sequence[AddAction], expected: int | N
     return _WriteKind(Rule.OVERWRITE_WHERE, files_to_replace, parameters, scope, expected, if_empty=False)
 
 
-def _values(add: AddAction, columns: Sequence[str]) -> Values:
+def _values(add: AddAction, columns: Sequence[str]) -> PartitionValues:
     values = add.partition_values or {}
     return tuple(values.get(name) for name in columns)
 
 
-def _partition(values: Values, snapshot: Snapshot) -> Node:
+def _partition(values: PartitionValues, snapshot: Snapshot) -> Node:
     """The condition that holds for the rows of one partition."""
     tests: list[Node] = []
     for name, text in zip(snapshot.partition_columns, values, strict=True):

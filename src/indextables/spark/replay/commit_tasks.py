@@ -30,16 +30,16 @@ _KEYS = (T.StructField(KEY, T.StringType()), T.StructField(VECTOR, T.StringType(
 _REDUCED_FILES = 16_384
 _BATCH_ROWS = 8_192
 
-Key = tuple[str, str | None]
-Piece = tuple[int, CommitPiece]
+ActionKey = tuple[str, str | None]
+NumberedPiece = tuple[int, CommitPiece]
 """A piece of a tail and its number."""
-Newest = dict[Key, AddAction | RemoveAction]
+Newest = dict[ActionKey, AddAction | RemoveAction]
 
 
 class AddForm(Protocol):
     """How the adds of a dialect become columns; sent to the executors."""
 
-    def key(self, action: AddAction | RemoveAction) -> Key:
+    def key(self, action: AddAction | RemoveAction) -> ActionKey:
         """Path and deletion vector, in comparable form."""
         ...
 
@@ -67,7 +67,7 @@ def touched_keys(spark: Any, store: Store, tail: LongTail, width: int, form: Add
     return keys
 
 
-def _tasks(tail: LongTail, width: int) -> list[tuple[Piece, ...]]:
+def _tasks(tail: LongTail, width: int) -> list[tuple[NumberedPiece, ...]]:
     return shared_out(list(enumerate(tail.pieces)), width, lambda piece: piece[1].length)
 
 
@@ -78,13 +78,15 @@ class _Adds:
     spec: StoreSpec
     form: AddForm
 
-    def __call__(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, pieces: Sequence[NumberedPiece]) -> Iterator[pa.RecordBatch]:
         for number, newest in _reduced(self.spec, self.form, pieces):
             actions = list(newest.items())
             for start in range(0, len(actions), _BATCH_ROWS):
                 yield self._batch(number, actions[start : start + _BATCH_ROWS])
 
-    def _batch(self, number: int, actions: Sequence[tuple[Key, AddAction | RemoveAction]]) -> pa.RecordBatch:
+    def _batch(
+        self, number: int, actions: Sequence[tuple[ActionKey, AddAction | RemoveAction]]
+    ) -> pa.RecordBatch:
         adds = [action for _, action in actions if isinstance(action, AddAction)]
         columns = self.form.columns(adds)
         if len(adds) < len(actions):
@@ -103,12 +105,12 @@ class _Keys:
     spec: StoreSpec
     form: AddForm
 
-    def __call__(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, pieces: Sequence[NumberedPiece]) -> Iterator[pa.RecordBatch]:
         for _, newest in _reduced(self.spec, self.form, pieces):
             yield pa.record_batch(_key_columns(list(newest)), names=[KEY, VECTOR])
 
 
-def _reduced(spec: StoreSpec, form: AddForm, pieces: Sequence[Piece]) -> Iterator[tuple[int, Newest]]:
+def _reduced(spec: StoreSpec, form: AddForm, pieces: Sequence[NumberedPiece]) -> Iterator[tuple[int, Newest]]:
     """The newest action per file of some thousand actions at a time, with the number of their last piece."""
     store = open_store(spec)
     newest: Newest = {}
@@ -123,7 +125,7 @@ def _reduced(spec: StoreSpec, form: AddForm, pieces: Sequence[Piece]) -> Iterato
         yield pieces[-1][0], newest
 
 
-def _key_columns(keys: Sequence[Key]) -> list[pa.Array]:
+def _key_columns(keys: Sequence[ActionKey]) -> list[pa.Array]:
     return [
         pa.array([path for path, _ in keys], pa.string()),
         pa.array([vector or "" for _, vector in keys], pa.string()),

@@ -59,7 +59,7 @@ BYTES_AT_ONCE = 512 << 10
 WORTH_STATISTICS = 128 << 10
 """From this weight of a filter's columns on, looking at statistics takes less time than decoding."""
 
-Parts = Mapping[int, np.ndarray | None]
+RowsByGroup = Mapping[int, np.ndarray | None]
 """Rows (ascending numbers in the split) by row group; None for all rows of the group."""
 
 
@@ -174,7 +174,7 @@ class SplitReader:
         cuts = np.searchsorted(rows, self.group_starts).tolist()
         return {at: rows[cuts[at] : cuts[at + 1]] for at in self.groups if cuts[at] < cuts[at + 1]}
 
-    def numbers(self, parts: Parts) -> np.ndarray:
+    def numbers(self, parts: RowsByGroup) -> np.ndarray:
         """Their numbers in the split, ascending."""
         starts = self.group_starts
         each = [
@@ -183,7 +183,7 @@ class SplitReader:
         ]
         return np.concatenate(each) if each else np.zeros(0, np.int64)
 
-    def plan(self, parts: Parts) -> str:
+    def plan(self, parts: RowsByGroup) -> str:
         """How rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
         total = sum(self.group_rows[group] for group in parts)
         count = self.count_of(parts)
@@ -196,15 +196,15 @@ class SplitReader:
             return "pages"
         return "scan" if len(parts) == len(self.group_rows) else "row_groups"
 
-    def count_of(self, parts: Parts) -> int:
+    def count_of(self, parts: RowsByGroup) -> int:
         """How many rows they are."""
         return sum(self._counts_of(parts))
 
-    def _counts_of(self, parts: Parts) -> list[int]:
+    def _counts_of(self, parts: RowsByGroup) -> list[int]:
         """How many rows they are in each row group."""
         return [self.group_rows[group] if rows is None else len(rows) for group, rows in parts.items()]
 
-    def weight(self, parts: Parts, columns: Sequence[str]) -> int:
+    def weight(self, parts: RowsByGroup, columns: Sequence[str]) -> int:
         """The cost of decoding columns of these row groups: their values plus their stored bytes."""
         values = len(columns) * sum(self.group_rows[group] for group in parts)
         if self._map is None:
@@ -216,7 +216,7 @@ class SplitReader:
         return self.worked(self.by_group(rows), columns, lambda piece, table: (self.numbers(piece), table))
 
     def worked(
-        self, parts: Parts, columns: Sequence[str], work: Callable[[Parts, pa.Table], T]
+        self, parts: RowsByGroup, columns: Sequence[str], work: Callable[[RowsByGroup, pa.Table], T]
     ) -> Iterator[T]:
         """Apply `work` to each such batch, in the thread that read it, and return the results."""
         if not parts:
@@ -228,7 +228,7 @@ class SplitReader:
         pieces = self._pieces(parts, columns, sparse=sparse)
         pick = self._pick_sparse if sparse else self._pick
 
-        def read(piece: Parts) -> T:
+        def read(piece: RowsByGroup) -> T:
             return work(piece, pick(piece, columns=columns))
 
         if len(pieces) == 1:
@@ -238,7 +238,7 @@ class SplitReader:
             for _, result in reading:
                 yield result
 
-    def _pieces(self, parts: Parts, columns: Sequence[str], *, sparse: bool) -> list[Parts]:
+    def _pieces(self, parts: RowsByGroup, columns: Sequence[str], *, sparse: bool) -> list[RowsByGroup]:
         """Batches of row groups; what is decoded at once is limited.
 
         If only these rows are decoded, they count, otherwise the row groups and what they weigh.
@@ -256,7 +256,7 @@ class SplitReader:
             weight += stored
         return [*pieces]
 
-    def is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
+    def is_sparse(self, parts: RowsByGroup, columns: Sequence[str]) -> bool:
         """Whether skipping the values between the rows pays, and whether these columns allow it."""
         count, total = self.count_of(parts), sum(self.group_rows[group] for group in parts)
         if not columns or self._map is None or count > SPARSE_SHARE * total:
@@ -271,7 +271,7 @@ class SplitReader:
         assert self._map is not None
         return schema_of(self._map.skeleton, self.source.name)
 
-    def _pick_sparse(self, parts: Parts, columns: Sequence[str]) -> pa.Table:
+    def _pick_sparse(self, parts: RowsByGroup, columns: Sequence[str]) -> pa.Table:
         """A few of the rows of some row groups."""
         path = self.source.local
         assert path is not None
@@ -282,7 +282,7 @@ class SplitReader:
         except UndecodedError:
             return pa.concat_tables([self._pick({group: rows}, columns) for group, rows in parts.items()])
 
-    def _pick(self, parts: Parts, columns: Sequence[str]) -> pa.Table:
+    def _pick(self, parts: RowsByGroup, columns: Sequence[str]) -> pa.Table:
         """Many or all of the rows of some row groups."""
         if not columns:
             return self._read(parts, columns)

@@ -20,7 +20,7 @@ from indextables.model.arrays import as_numpy, integers
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split, warn_once
-from indextables.split.read.rows import WORTH_STATISTICS, Parts, to_table_schema
+from indextables.split.read.rows import WORTH_STATISTICS, RowsByGroup, to_table_schema
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
@@ -56,10 +56,10 @@ class Filtered:
         """The columns the filter needs and the file has."""
         return [name for name in self.columns if name in self._reader.columns]
 
-    def candidates(self, rows: np.ndarray | None = None) -> Parts:
+    def candidates(self, rows: np.ndarray | None = None) -> RowsByGroup:
         """The given rows, or all, minus those that trigrams or statistics rule out."""
         reader = self._reader
-        parts: Parts = dict.fromkeys(reader.groups) if rows is None else reader.by_group(rows)
+        parts: RowsByGroup = dict.fromkeys(reader.groups) if rows is None else reader.by_group(rows)
         if self._where is None:
             return parts
         narrowed = self._by_trigrams()
@@ -94,7 +94,7 @@ class Filtered:
         """All rows that the filter keeps, ascending."""
         return np.arange(self._reader.rows) if self._where is None else self.matching(self.candidates())
 
-    def matching(self, parts: Parts) -> np.ndarray:
+    def matching(self, parts: RowsByGroup) -> np.ndarray:
         """The candidates that the filter keeps, ascending."""
         numbers = [some for some, _ in self._decided(parts)]
         return np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
@@ -105,7 +105,7 @@ class Filtered:
             return self._reader.rows
         from indextables.predicate.evaluate.rows import mask
 
-        def count(_: Parts, raw: pa.Table) -> int:
+        def count(_: RowsByGroup, raw: pa.Table) -> int:
             table = self._as_rows(raw, self.columns)
             return int(mask(self._where, table, self._schema, self._zone).true_count)
 
@@ -130,11 +130,11 @@ class Filtered:
             if left == 0:
                 return
 
-    def _decided(self, parts: Parts) -> Iterator[tuple[np.ndarray, pa.Table]]:
+    def _decided(self, parts: RowsByGroup) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """The kept rows with the filter's columns; the filter runs in the threads that read the rows."""
         from indextables.predicate.evaluate.rows import mask
 
-        def decide(piece: Parts, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
+        def decide(piece: RowsByGroup, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
             table = self._as_rows(raw, self.columns)
             matches = mask(self._where, table, self._schema, self._zone)
             numbers = self._reader.numbers(piece)

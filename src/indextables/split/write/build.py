@@ -33,7 +33,7 @@ _FIRST_GUESS = 0.5
 """Assumed size of an index relative to its text, until the first finished split shows it."""
 _SLICE_ROWS = 32_768
 
-Values = tuple[str | None, ...]
+PartitionValues = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class _Build:
     replaces: tuple[str, ...]
     merged: Sequence[Index]
     index_share: float
-    open: dict[Values, SplitWriter] = field(default_factory=dict)
+    open: dict[PartitionValues, SplitWriter] = field(default_factory=dict)
 
     def add(self, rows: pa.Table) -> Iterator[BuiltSplit]:
         for values, part in partitions(rows, self.partition_columns):
@@ -107,7 +107,7 @@ class _Build:
             while len(self.open) > self.options.write.max_open_splits or self._text() > MOST_TEXT:
                 yield self._finish(max(self.open, key=lambda key: self._size(self.open[key])))
 
-    def _write(self, values: Values, rows: pa.Table) -> Iterator[BuiltSplit]:
+    def _write(self, values: PartitionValues, rows: pa.Table) -> Iterator[BuiltSplit]:
         most = self.options.write.max_rows_per_split
         while rows.num_rows:
             writer = self.open.get(values)
@@ -119,7 +119,7 @@ class _Build:
             if writer.rows >= most or self._size(writer) >= self.options.write.target_split_bytes:
                 yield self._finish(values)
 
-    def _start(self, values: Values) -> SplitWriter:
+    def _start(self, values: PartitionValues) -> SplitWriter:
         return SplitWriter(
             self.schema,
             self.spec,
@@ -137,7 +137,7 @@ class _Build:
     def _text(self) -> int:
         return sum(writer.text_bytes for writer in self.open.values())
 
-    def _finish(self, values: Values) -> BuiltSplit:
+    def _finish(self, values: PartitionValues) -> BuiltSplit:
         writer = self.open.pop(values)
         try:
             done = writer.finish()
@@ -200,7 +200,7 @@ def publish(
     return BuiltSplit(*truncate_add(add, schema, by, options))
 
 
-def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:
+def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[PartitionValues, pa.Table]]:
     """Rows grouped by partition, each group with the partition values as the log writes them."""
     if not columns:
         yield (), rows
@@ -214,7 +214,7 @@ def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values,
     order = pc.sort_indices(keys)
     runs = pc.run_end_encode(pc.take(keys, order))
     ordered = rows.take(order) if len(runs.run_ends) > 1 else rows
-    parts_by_values: dict[Values, list[pa.Table]] = {}
+    parts_by_values: dict[PartitionValues, list[pa.Table]] = {}
     start = 0
     for end in runs.run_ends.to_pylist():
         part = ordered.slice(start, end - start)

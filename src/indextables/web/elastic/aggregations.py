@@ -16,7 +16,14 @@ from indextables.errors import QueryError
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import quoted_name
 from indextables.ops.counting import run
-from indextables.ops.counting.aggregation import Aggregate, Aggregation, Key, aggregate_of, column_of, key_of
+from indextables.ops.counting.aggregation import (
+    Aggregate,
+    Aggregation,
+    GroupKey,
+    aggregate_of,
+    column_of,
+    key_of,
+)
 from indextables.ops.counting.buckets import Calendar, bucket_of
 from indextables.web.elastic.shapes import (
     flag_at,
@@ -75,7 +82,7 @@ class Aggregations:
         """The `aggregations` of a response."""
         return self._inside(_levels(aggregations), ()).get((), {})
 
-    def _inside(self, levels: list[Level], keys: tuple[Key, ...]) -> dict[Path, dict[str, Any]]:
+    def _inside(self, levels: list[Level], keys: tuple[GroupKey, ...]) -> dict[Path, dict[str, Any]]:
         """For each group of the outer levels, the results of the aggregations inside it, by name."""
         answers: dict[Path, dict[str, Any]] = {}
         metrics = [level for level in levels if level.kind in METRICS]
@@ -88,7 +95,7 @@ class Aggregations:
                     answers.setdefault(path, {})[level.name] = buckets
         return answers
 
-    def _buckets(self, level: Level, around: tuple[Key, ...]) -> dict[Path, dict[str, Any]]:
+    def _buckets(self, level: Level, around: tuple[GroupKey, ...]) -> dict[Path, dict[str, Any]]:
         key = self._key(level, len(around))
         inner = self._inside(_levels(level.inner), (*around, key)) if level.inner else {}
         groups: dict[Path, list[tuple[Any, int]]] = {}
@@ -102,7 +109,7 @@ class Aggregations:
     def _shaped(
         self,
         level: Level,
-        key: Key,
+        key: GroupKey,
         path: Path,
         pairs: list[tuple[Any, int]],
         inner: Mapping[Path, dict[str, Any]],
@@ -128,7 +135,7 @@ class Aggregations:
         ]
         return answer
 
-    def _edges(self, body: Mapping[str, Any], key: Key) -> list[Any]:
+    def _edges(self, body: Mapping[str, Any], key: GroupKey) -> list[Any]:
         """The buckets that `extended_bounds` adds at both ends."""
         bounds = object_at(body.get("extended_bounds"), "extended_bounds")
         if set(bounds) - {"min", "max"}:
@@ -141,7 +148,7 @@ class Aggregations:
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             raise refused(f"[extended_bounds] {ends!r:.60} are not values of {key.column}") from None
 
-    def _key(self, level: Level, depth: int) -> Key:
+    def _key(self, level: Level, depth: int) -> GroupKey:
         body = level.body
         name = self._columns.column(body.get("field"), f"{level.kind}.field")
         shown = f"key{depth}"
@@ -168,7 +175,7 @@ class Aggregations:
         return key_of(self._snapshot.schema, quoted_name(name), bucket, shown=shown)
 
     def _counted(
-        self, keys: tuple[Key, ...], metrics: Any
+        self, keys: tuple[GroupKey, ...], metrics: Any
     ) -> list[tuple[Path, int, dict[str, dict[str, Any]]]]:
         """One entry per group: its keys, its number of rows, and its metrics."""
         aggregates = [Aggregate("rows", "count")]
@@ -220,7 +227,7 @@ def _ordered(pairs: list[tuple[Any, int]], order: Any) -> list[tuple[Any, int]]:
     return pairs
 
 
-def _without_gaps(pairs: list[tuple[Any, int]], key: Key, edges: list[Any]) -> list[tuple[Any, int]]:
+def _without_gaps(pairs: list[tuple[Any, int]], key: GroupKey, edges: list[Any]) -> list[tuple[Any, int]]:
     """Buckets without rows between others, as Elasticsearch shows them."""
     rows = {**dict.fromkeys(edges, 0), **dict(pairs)}
     finite = [value for value in rows if not isinstance(value, float) or math.isfinite(value)]
@@ -233,7 +240,7 @@ def _without_gaps(pairs: list[tuple[Any, int]], key: Key, edges: list[Any]) -> l
     return sorted(rows.items())
 
 
-def _between(first: Any, last: Any, key: Key) -> Iterator[Any]:
+def _between(first: Any, last: Any, key: GroupKey) -> Iterator[Any]:
     """The bucket after the first one, and so on up to the last."""
     if isinstance(key.bucket, Calendar):
         if (last - first) / (_length(key.bucket) + timedelta(hours=2)) > _MOST_BUCKETS:
