@@ -77,11 +77,11 @@ def test_a_syntax_error_is_ours_and_shows_where(spark):
 @pytest.mark.parametrize(
     "statement",
     [
-        "REPAIR TABLE kept",
-        "DESCRIBE kept",
-        "DROP TABLE kept",
-        "TRUNCATE TABLE kept",
-        "DELETE FROM kept WHERE id = 1",
+        "REPAIR TABLE never_created",
+        "DESCRIBE never_created",
+        "DROP TABLE never_created",
+        "TRUNCATE TABLE never_created",
+        "DELETE FROM never_created WHERE id = 1",
     ],
 )
 def test_plain_sql_with_the_same_words_goes_to_spark(spark, statement):

@@ -150,6 +150,7 @@ def test_inserting_into_a_delta_table_is_refused(spark, tmp_path):
     for text in ("INSERT INTO kept VALUES (1, 'x', 'y')", "INSERT OVERWRITE kept VALUES (1, 'x', 'y')"):
         with pytest.raises(NotATableError, match="read and never written"):
             spark.sql(text)
+    spark.catalog.dropTempView("kept")
     assert sorted(meta.path for meta in log.store.list()) == before
 
 

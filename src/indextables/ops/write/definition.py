@@ -24,7 +24,7 @@ from indextables.model.actions import Action
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
 from indextables.model.stats import check_column_options
 from indextables.model.truncation import Truncated
-from indextables.ops.table_settings import indexing_of
+from indextables.ops.table_settings import indexing_of, properties_from_options
 from indextables.ops.write.rows import WritePlan, settings_for_write
 from indextables.options import PREFIX, Options, canonical, check_properties
 from indextables.split.write.build import BuiltSplit
@@ -57,7 +57,7 @@ class Definition:
         options: Options | None = None,
         comment: str | None = None,
     ) -> Definition:
-        """A definition whose index settings come from properties, or from the options of a write."""
+        """A definition whose index settings come from properties, or from the options of the first write."""
         columns = normalise_schema(schema)
         if not columns.names:
             raise SchemaError("a table needs at least one column; name its columns, or select some")
@@ -69,7 +69,10 @@ class Definition:
         spec = from_options(Options.of({**indexing_of(stored), **explicit}), columns)
         plain = {key: value for key, value in stored.items() if key not in indexing_of(stored)}
         partitions = tuple(check_partition_columns(columns, partition_by))
-        return cls(columns, partitions, spec, {**plain, **spec.to_properties()}, comment)
+        complete = {**plain, **spec.to_properties()}
+        for key, value in properties_from_options(options or Options()).items():
+            complete.setdefault(key, value)
+        return cls(columns, partitions, spec, complete, comment)
 
     def create(self, log: TransactionLog, *, table_id: str | None = None) -> Snapshot:
         """Write version 0; a table that is there has to be as defined."""
