@@ -466,4 +466,4 @@ def test_following_a_search_sees_appends_and_passes_over_changes(tmp_path):
     assert [row for part in follower.poll() for row in part.to_pylist()] == [{"message": "disk 2 is full"}]
     it.Table.open(tmp_path / "t").delete("message LIKE 'disk 1%'")
     assert list(follower.poll()) == []
-    assert follower.passed_over == 1
+    assert follower.skipped_commits == 1
