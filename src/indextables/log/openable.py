@@ -50,7 +50,8 @@ def openable(source: Source, rejected: Collection[object] = ()) -> list[int]:
     """The versions that can be opened, ascending.
 
     `rejected` holds the `identity` of commits and checkpoints that are known to be damaged. A file that goes
-    while it is looked at was cleaned up by others, who left newer ones: the log is listed again.
+    while it is looked at was cleaned up by others, who left newer ones: the log is listed again. So it is if
+    the listing has a floor without its checkpoint, which was put while the names after it were being listed.
     """
     listing = list_log(source.store, source.dialect)
     for _ in range(_MOST_LOOKS):
@@ -62,7 +63,7 @@ def openable(source: Source, rejected: Collection[object] = ()) -> list[int]:
 
 
 def _whole_versions(source: Source, listing: Listing, rejected: Collection[object]) -> tuple[list[int], bool]:
-    """The versions of a listing that can be opened, and whether all of its files were still there."""
+    """The versions of a listing that can be opened, and whether the listing shows one moment of the log."""
     gone: list[object] = []
 
     def is_lost(item: LogFile | Checkpoint, damage: Error | None) -> bool:
@@ -85,7 +86,9 @@ def _whole_versions(source: Source, listing: Listing, rejected: Collection[objec
             return not is_lost(item, damage_of_checkpoint(source, item))
         return item.identity not in damaged
 
-    return reconstructible(listing, source.dialect, is_whole), not gone
+    starts = {item.version for item in source.dialect.checkpoints(listing.files)}
+    is_current = not gone and (listing.floor == 0 or listing.floor in starts)
+    return reconstructible(listing, source.dialect, is_whole), is_current
 
 
 def damage_of_commit(source: Source, file: LogFile) -> Error | None:

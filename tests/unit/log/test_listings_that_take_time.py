@@ -45,6 +45,16 @@ def test_a_hole_that_a_cleanup_leaves_in_a_slow_listing_is_no_lost_version():
     assert "z" in paths_of(LogBuilder(store, clock=builder.clock).log())
 
 
+def test_versions_are_offered_when_a_listing_shows_a_floor_and_not_its_checkpoint():
+    builder = LogBuilder().create().append("a").append("b").checkpoint()
+    builder.store.put_if_absent("_transaction_log/00000000000000000002.floor", b"")
+    store = PassingOver(builder.store)
+    log = LogBuilder(store, clock=builder.clock).log()
+    assert log.snapshot().version == 2
+    store.passed_over = [checkpoint_path(2)]
+    assert log.versions() == [2]
+
+
 def test_commit_times_grow_when_a_listing_shows_a_checkpoint_and_not_its_commit():
     builder = LogBuilder().create().append("a").wait(hours=1).append("b").checkpoint()
     store = PassingOver(builder.store)
