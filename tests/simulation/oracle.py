@@ -38,7 +38,7 @@ _SKEW_MS = 4 * HOUR_MS
 """Clocks are wrong by less than this."""
 _BESIDE_SWAP = {"ProtocolError", "ConflictError", "VersionNotFoundError", "TableError"}
 """What a verb may be told once a log was closed: that it is, or that another log took its place."""
-_PLANS_BY_READING = {"delete", "delete_query", "update", "upsert", "upsert_delete"}
+_PLANS_BY_READING = {"delete", "delete_query", "merge", "update", "upsert", "upsert_delete"}
 """Verbs that read rows of a version before they commit: it may be erased meanwhile."""
 _LONG_MS = 20 * HOUR_MS
 """A split that waits longer than this for its commit may be purged: the documented limit is a day."""
