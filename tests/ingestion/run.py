@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -31,13 +30,12 @@ import indextables as it
 from harness.nursery import Nursery, note
 from indextables.ops.read.follow import Follower
 from ingestion.rotation import Rotation
-from support.commit import current_commit
+from support.seeded import run_from_command_line
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / "ingestion.json"
 ROUNDS = 3
 STEPS = 14
 LOADS = 4
-_AT_ONCE = 10
 FORMATS = ("csv", "jsonl", "parquet", "log")
 
 
@@ -273,24 +271,7 @@ def run_seeds(seeds: range, tally: Tally | None = None) -> Tally:
 
 def main() -> None:
     """Run seeds and print what came of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", default="0:20", help="first:end, or one seed")
-    parser.add_argument("--until", type=int, help=f"go on up to this seed, and keep {RESULTS}")
-    arguments = parser.parse_args()
-    tally = Tally()
-    if arguments.until is None:
-        first, _, end = arguments.seeds.partition(":")
-        seeds = range(int(first), int(end or int(first) + 1))
-    else:
-        tally = Tally.of_json(json.loads(RESULTS.read_text())) if RESULTS.exists() else tally
-        seeds = range(tally.runs, arguments.until)
-    for start in range(seeds.start, seeds.stop, _AT_ONCE):
-        run_seeds(range(start, min(start + _AT_ONCE, seeds.stop)), tally)
-        tally.commit = current_commit()
-        if arguments.until is not None:
-            RESULTS.write_text(json.dumps(tally.to_json(), indent=2) + "\n")
-    print(json.dumps(tally.to_json(), indent=2))
-    raise SystemExit(1 if tally.broken else 0)
+    run_from_command_line(__doc__, RESULTS, Tally, run_seeds)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ not know, that release must refuse to write and go on reading every row.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
@@ -26,13 +25,12 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import indextables as it
-from support.commit import current_commit
 from support.earlier import WHY_SKIPPED, unpack_release
+from support.seeded import run_from_command_line
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / "two-versions.json"
 EARLIER = "0.2.0"
 STEPS = 20
-_AT_ONCE = 10
 DAYS = ("mon", "tue", "wed")
 WORDS = ("red", "green", "blue", "amber")
 
@@ -364,29 +362,11 @@ def run_seeds(seeds: range, src: Path, tally: Tally | None = None) -> Tally:
 
 def main() -> None:
     """Run seeds and print what came of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", default="0:20", help="first:end, or one seed")
-    parser.add_argument("--until", type=int, help=f"go on up to this seed, and keep {RESULTS}")
-    arguments = parser.parse_args()
-    tally = Tally()
-    if arguments.until is None:
-        first, _, end = arguments.seeds.partition(":")
-        seeds = range(int(first), int(end or int(first) + 1))
-    else:
-        tally = Tally.of_json(json.loads(RESULTS.read_text())) if RESULTS.exists() else tally
-        seeds = range(tally.runs, arguments.until)
     with tempfile.TemporaryDirectory(prefix="earlier-") as home:
         src = unpack_release(EARLIER, Path(home))
         if src is None:
             raise SystemExit(WHY_SKIPPED)
-        for start in range(seeds.start, seeds.stop, _AT_ONCE):
-            run_seeds(range(start, min(start + _AT_ONCE, seeds.stop)), src, tally)
-            tally.commit = current_commit()
-            if arguments.until is not None:
-                RESULTS.write_text(json.dumps(tally.to_json(), indent=2) + "\n")
-    print(json.dumps({**tally.to_json(), "broken": list(tally.broken)}, indent=2))
-    print(*(f"\nseed {seed}\n{what}" for seed, what in tally.broken.items()))
-    raise SystemExit(1 if tally.broken else 0)
+        run_from_command_line(__doc__, RESULTS, Tally, lambda seeds, tally: run_seeds(seeds, src, tally))
 
 
 if __name__ == "__main__":
