@@ -150,11 +150,7 @@ def find_segment(
             except (VersionNotFoundError, MissingVersionError):
                 # Only a complete listing can tell which versions exist.
                 pass
-    listing = list_log(store, dialect)
-    if hint is not None and not listing.files:
-        # There was a table a moment ago: all its files were replaced while the directory was being listed.
-        listing = list_log(store, dialect)
-    return _whole(store, listing, dialect, version, hint=hint, rejected=rejected)
+    return _whole(store, list_log(store, dialect), dialect, version, hint=hint, rejected=rejected)
 
 
 def gaps(present: Collection[int], first: int, last: int) -> list[range]:
@@ -272,17 +268,28 @@ def _whole(
     hint: Hint | None,
     rejected: Collection[object],
 ) -> Segment:
+    if not listing.commits and not dialect.checkpoints(listing.files):
+        listing = _listed_again(store, dialect)
     try:
         return segment_of(listing, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
-    except NotATableError as nothing:
-        from indextables.log.table_kind import not_a_table
-
-        raise not_a_table(store, dialect.log_dir) from nothing
     except MissingVersionError as gap:
         filled = fill_gaps(store, dialect, listing, gap.missing)
         if filled is None:
             raise
     return segment_of(filled, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
+
+
+def _listed_again(store: Store, dialect: Dialect) -> Listing:
+    """The listing of a log that showed no version: all its files may have been replaced meanwhile.
+
+    Raises NotATableError, with what there is instead, if there is no log.
+    """
+    from indextables.log.table_kind import not_a_table
+
+    nothing = not_a_table(store, dialect.log_dir)
+    if nothing.fields["kind"] is not nothing.fields["expected"]:
+        raise nothing
+    return list_log(store, dialect)
 
 
 def _usable(listing: Listing, dialect: Dialect, version: int | None, rejected: Collection[object]) -> bool:

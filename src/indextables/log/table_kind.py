@@ -93,7 +93,9 @@ def not_a_table(store: Store, log_dir: str) -> NotATableError:
             f"version={older['version']} in Python, VERSION AS OF {older['version']} in SQL, the option "
             f"versionAsOf in Spark or --version {older['version']} in a shell."
         )
-    return NotATableError(f"{store.uri} is not {expected.value}. {advice}", uri=store.uri, kind=kind)
+    return NotATableError(
+        f"{store.uri} is not {expected.value}. {advice}", uri=store.uri, kind=kind, expected=expected
+    )
 
 
 def refuse_foreign(store: Store) -> None:

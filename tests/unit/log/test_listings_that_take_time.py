@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from indextables.errors import NotATableError
 from support.builder import HINT, LogBuilder, checkpoint_path, commit_path, paths_of
 from support.clock import HOUR_MS
 from support.faults import CountingStore
@@ -35,6 +38,20 @@ def test_a_table_whose_every_file_was_replaced_during_a_listing_is_still_a_table
     store.passed_over = [meta.path for meta in builder.store.list_level("_transaction_log")]
     store.times = 2
     assert paths_of(LogBuilder(store, clock=builder.clock).log()) == ["a", "b"]
+
+
+def test_a_table_that_had_no_checkpoint_to_point_at_is_still_a_table_when_all_its_files_are_replaced():
+    builder = LogBuilder().create().append("a").append("b").checkpoint().hint(None)
+    store = PassingOver(builder.store)
+    store.passed_over = [meta.path for meta in builder.store.list_level("_transaction_log")]
+    assert paths_of(LogBuilder(store, clock=builder.clock).log()) == ["a", "b"]
+
+
+def test_a_log_that_holds_a_floor_and_no_version_is_called_that():
+    store = LogBuilder().store
+    store.put_if_absent("_transaction_log/00000000000000000002.floor", b"")
+    with pytest.raises(NotATableError, match="holds no version"):
+        LogBuilder(store).log().snapshot()
 
 
 def test_a_hole_that_a_cleanup_leaves_in_a_slow_listing_is_no_lost_version():
