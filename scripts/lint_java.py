@@ -15,7 +15,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from indextables.spark.jvm.jar import sources_for
+from indextables.spark.jvm.sources import sources_for
 
 LINT = "-Xlint:all,-rawtypes,-unchecked,-cast,-deprecation,-serial,-classfile,-path"
 SHOWN = "src/indextables/spark/jvm/java/"

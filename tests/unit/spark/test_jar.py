@@ -24,10 +24,3 @@ def test_a_jar_fits_the_sources_and_the_spark_it_was_made_of(tmp_path, made_of, 
         opened.writestr("io/indextables/sources", made_of)
         opened.writestr("io/indextables/spark-version", made_for)
     assert jar.fits(packed, spark) is fits
-
-
-def test_what_a_spark_has_no_names_for_is_left_out_of_its_sources():
-    older, newer = jar.sources_for("4.1.0"), jar.sources_for("4.3.0")
-    assert "TableInfo info, Table source" in newer["Catalog.java"]
-    assert "TableInfo info, Table source" not in older["Catalog.java"]
-    assert older["Bridge.java"] == newer["Bridge.java"]

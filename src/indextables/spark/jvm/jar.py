@@ -11,9 +11,7 @@ of and for is written into it, so that one of other sources is noticed.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import re
 import shutil
 import tempfile
 import zipfile
@@ -23,38 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from indextables.errors import TableError
+from indextables.spark.jvm.sources import digest, sources_for
+from indextables.spark.versions import line_of
 
 _MARK = "io/indextables/sources"
 _MADE_FOR = "io/indextables/spark-version"
 _SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _CARRIED = "indextables-spark.jar"
 _LOADER = "MutableURLClassLoader"
-
-_SINCE = re.compile(r"  // since (\d+)\.(\d+)\n.*?  // before: nothing\n", re.DOTALL)
-
-
-def sources() -> dict[str, str]:
-    """The Java sources by the name of their file."""
-    here = files("indextables.spark.jvm").joinpath("java")
-    return {item.name: item.read_text("utf-8") for item in here.iterdir() if item.name.endswith(".java")}
-
-
-def sources_for(spark_version: str) -> dict[str, str]:
-    """The sources that compile with this version of Spark."""
-    running = tuple(map(int, spark_version.split(".")[:2]))
-
-    def if_supported(block: re.Match[str]) -> str:
-        return block[0] if running >= (int(block[1]), int(block[2])) else ""
-
-    return {name: _SINCE.sub(if_supported, text) for name, text in sources().items()}
-
-
-def digest() -> str:
-    """A short digest of the sources."""
-    sha = hashlib.sha256()
-    for name, text in sorted(sources().items()):
-        sha.update(f"{name}\0{text}\0".encode())
-    return sha.hexdigest()[:16]
 
 
 def put_on_class_path(spark: Any) -> None:
@@ -107,7 +81,7 @@ def fits(packed: Path, spark_version: str) -> bool:
     """Whether a jar was compiled from these sources, for a Spark of the same first two numbers."""
     with zipfile.ZipFile(packed) as opened:
         sources_digest, version = opened.read(_MARK).decode(), opened.read(_MADE_FOR).decode()
-    return sources_digest == digest() and version.split(".")[:2] == spark_version.split(".")[:2]
+    return sources_digest == digest() and line_of(version) == line_of(spark_version)
 
 
 def ready_jar(into: str | None = None) -> Path:

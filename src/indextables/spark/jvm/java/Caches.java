@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CacheManager;
 import org.apache.spark.sql.execution.CachedData;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
 /**
@@ -19,7 +20,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 public final class Caches {
   private Caches() { }
 
-  public static void renew(SparkSession session, String uri) throws IOException, ReflectiveOperationException {
+  public static void renew(SparkSession session, String uri) throws IOException {
     CacheManager caches = session.sharedState().cacheManager();
     if (caches.isEmpty()) return;
     Path root = qualified(session, uri);
@@ -35,12 +36,9 @@ public final class Caches {
   }
 
   /** The tables of a catalog that lie at this path, as cached plans have them. */
-  private static ArrayList relations(CacheManager caches, SparkSession session, Path root) throws IOException, ReflectiveOperationException {
-    // Not public; every way around it would have to remember each name that a table was ever read by.
-    Method cached = CacheManager.class.getDeclaredMethod("cachedData", new Class[0]);
-    cached.setAccessible(true);
+  private static ArrayList relations(CacheManager caches, SparkSession session, Path root) throws IOException {
     ArrayList relations = new ArrayList();
-    for (scala.collection.Iterator i = ((scala.collection.Iterable) cached.invoke(caches, new Object[0])).iterator(); i.hasNext();) {
+    for (scala.collection.Iterator i = cached(caches); i.hasNext();) {
       LogicalPlan plan = ((CachedData) i.next()).plan();
       for (scala.collection.Iterator j = plan.collectLeaves().iterator(); j.hasNext();) {
         Object leaf = j.next();
@@ -49,6 +47,29 @@ public final class Caches {
       }
     }
     return relations;
+  }
+
+  /** Everything that is cached. Not public; every way around it would have to remember each name that a table was ever read by. */
+  private static scala.collection.Iterator cached(CacheManager caches) {
+    try {
+      Method cached = CacheManager.class.getDeclaredMethod("cachedData", new Class[0]);
+      cached.setAccessible(true);
+      return ((scala.collection.Iterable) cached.invoke(caches, new Object[0])).iterator();
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** The plan whose rows a relation holds. */
+  static LogicalPlan plan(InMemoryRelation relation) {
+    return relation.cacheBuilder().logicalPlan(); // since 4.0
+    // until 4.0
+    for (scala.collection.Iterator i = cached(Sessions.active().sharedState().cacheManager()); i.hasNext();) {
+      CachedData data = (CachedData) i.next();
+      if (data.cachedRepresentation().cacheBuilder() == relation.cacheBuilder()) return data.plan();
+    }
+    throw new IllegalStateException("Spark has just dropped the cache that this query reads; run it again");
+    // end
   }
 
   private static Path qualified(SparkSession session, String uri) throws IOException {

@@ -1,19 +1,18 @@
 package io.indextables;
 
 import java.lang.reflect.Constructor;
-import java.lang.reflect.Field;
-import java.lang.reflect.Modifier;
-import java.util.ArrayList;
+import java.lang.reflect.Parameter;
 import java.util.List;
 
-/** Scala case classes, read and made by the names of their fields, since their number differs between versions of Spark. */
+/** Scala case classes, read and made by the names of their fields, since their number differs between versions of Spark; and Scala's collections. */
 final class CaseClasses {
   private CaseClasses() { }
 
   /** A field; Janino cannot call an accessor that has two return types. */
   static Object field(Object product, String name) {
     scala.Product p = (scala.Product) product;
-    for (int i = 0; i < p.productArity(); i++) if (p.productElementName(i).equals(name)) return p.productElement(i);
+    Parameter[] fields = widest(product.getClass()).getParameters();
+    for (int i = 0; i < p.productArity(); i++) if (fields[i].getName().equals(name)) return p.productElement(i);
     throw new IllegalStateException(product.getClass().getName() + " has no " + name);
   }
 
@@ -21,10 +20,11 @@ final class CaseClasses {
   static Object copy(Object product, Object[] pairs) {
     scala.Product p = (scala.Product) product;
     Constructor constructor = widest(product.getClass());
-    Object[] values = new Object[constructor.getParameterCount()];
+    Parameter[] fields = constructor.getParameters();
+    Object[] values = new Object[fields.length];
     for (int i = 0; i < values.length; i++) {
       values[i] = p.productElement(i);
-      for (int j = 0; j < pairs.length; j += 2) if (p.productElementName(i).equals(pairs[j])) values[i] = pairs[j + 1];
+      for (int j = 0; j < pairs.length; j += 2) if (fields[i].getName().equals(pairs[j])) values[i] = pairs[j + 1];
     }
     return instance(constructor, values);
   }
@@ -32,17 +32,11 @@ final class CaseClasses {
   /** One from named fields; what is not named has its default, or is false, empty or null. */
   static Object make(Class type, Object[] pairs) {
     Constructor constructor = widest(type);
-    Class[] kinds = constructor.getParameterTypes();
-    ArrayList names = new ArrayList();
-    Field[] fields = type.getDeclaredFields();
+    Parameter[] fields = constructor.getParameters();
+    Object[] values = new Object[fields.length];
     for (int i = 0; i < fields.length; i++) {
-      int m = fields[i].getModifiers();
-      if (Modifier.isFinal(m) && !Modifier.isStatic(m)) names.add(fields[i].getName());
-    }
-    Object[] values = new Object[kinds.length];
-    for (int i = 0; i < kinds.length; i++) {
-      values[i] = initial(type, i, kinds[i]);
-      for (int j = 0; j < pairs.length; j += 2) if (names.get(i).equals(pairs[j])) values[i] = pairs[j + 1];
+      values[i] = initial(type, i, fields[i].getType());
+      for (int j = 0; j < pairs.length; j += 2) if (fields[i].getName().equals(pairs[j])) values[i] = pairs[j + 1];
     }
     return instance(constructor, values);
   }
@@ -76,6 +70,7 @@ final class CaseClasses {
     }
   }
 
+  // since 4.0
   static scala.collection.immutable.Seq seq(List list) { return scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
 
   static java.util.Map java(Object map) { return scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Map) map); }
@@ -83,4 +78,19 @@ final class CaseClasses {
   static Object scalaMap(java.util.Map map) {
     return scala.collection.immutable.Map$.MODULE$.from(scala.jdk.javaapi.CollectionConverters.asScala(map));
   }
+  // end
+  // until 4.0
+  static scala.collection.Seq seq(List list) {
+    return ((scala.collection.Iterable) scala.collection.JavaConverters.asScalaBufferConverter(list).asScala()).toList();
+  }
+
+  static java.util.Map java(Object map) {
+    return (java.util.Map) scala.collection.JavaConverters.mapAsJavaMapConverter((scala.collection.Map) map).asJava();
+  }
+
+  static Object scalaMap(java.util.Map map) {
+    scala.collection.Map converted = (scala.collection.Map) scala.collection.JavaConverters.mapAsScalaMapConverter(map).asScala();
+    return ((scala.collection.TraversableOnce) converted).toMap(scala.Predef$.MODULE$.$conforms());
+  }
+  // end
 }

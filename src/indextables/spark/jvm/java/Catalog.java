@@ -96,7 +96,7 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
     if (!same && !Definitions.ours(info.properties())) return super.createTableLike(ident, info, source);
     return Definitions.like(this, ident, info, source);
   }
-  // before: nothing
+  // end
 
   public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
     Table table = loadTable(ident);
@@ -158,19 +158,19 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
 
   // ---- CREATE TABLE AS and REPLACE TABLE ----
 
-  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] by, Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
-    return staged(ident, columns, by, properties, "create");
+  public StagedTable stageCreate(Identifier ident, StructType schema, Transform[] by, Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return staged(ident, schema, by, properties, "create");
   }
 
-  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] by, Map properties) throws NoSuchNamespaceException, NoSuchTableException {
-    return staged(ident, columns, by, properties, "replace");
+  public StagedTable stageReplace(Identifier ident, StructType schema, Transform[] by, Map properties) throws NoSuchNamespaceException, NoSuchTableException {
+    return staged(ident, schema, by, properties, "replace");
   }
 
-  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] by, Map properties) throws NoSuchNamespaceException {
-    return staged(ident, columns, by, properties, "replace");
+  public StagedTable stageCreateOrReplace(Identifier ident, StructType schema, Transform[] by, Map properties) throws NoSuchNamespaceException {
+    return staged(ident, schema, by, properties, "replace");
   }
 
-  private StagedTable staged(Identifier ident, Column[] columns, Transform[] by, Map properties, String kind) {
+  private StagedTable staged(Identifier ident, StructType schema, Transform[] by, Map properties, String kind) {
     boolean other = exists(ident) && !byPath(ident) && entry(ident) == null;
     if (!Definitions.ours(properties) || other) {
       throw new UnsupportedOperationException(ident + " is not a table of IndexTables, and only those can be replaced: drop it first, or name USING indextables");
@@ -178,6 +178,6 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
     HashMap entry = new HashMap(properties);
     CatalogTable old = entry(ident);
     if (old != null && !entry.containsKey("location")) entry.put("location", old.location().toString());
-    return new Staged(this, ident, columns, by, entry, kind);
+    return new Staged(this, ident, schema, by, entry, kind);
   }
 }

@@ -52,6 +52,7 @@ final class Definitions {
     return naming.named(ident, new HashMap());
   }
 
+  // since 4.1
   /** A table with the columns, partitions and settings of another, and none of its rows. */
   static Table like(TableNames naming, Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException {
     HashMap entry = new HashMap(info.properties());
@@ -64,6 +65,7 @@ final class Definitions {
     }
     return create(naming, ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), entry);
   }
+  // end
 
   static Map request(String path, StructType schema, Transform[] by, Map entry, String kind) {
     return Bridge.map(new Object[] {

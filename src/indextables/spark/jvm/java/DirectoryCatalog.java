@@ -216,10 +216,12 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
     return Definitions.create(this, ident, schema, by, properties);
   }
 
+  // since 4.1
   public Table createTableLike(Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException, NoSuchNamespaceException {
     require(ident.namespace());
     return Definitions.like(this, ident, info, source);
   }
+  // end
 
   public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
     Definitions.alter((VersionTable) loadTable(ident), changes);
@@ -258,19 +260,19 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   // ---- CREATE TABLE AS and REPLACE TABLE ----
 
-  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] by, Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
+  public StagedTable stageCreate(Identifier ident, StructType schema, Transform[] by, Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
     require(ident.namespace());
     if (exists(ident)) throw new TableAlreadyExistsException(ident);
-    return new Staged(this, ident, columns, by, new HashMap(properties), "create");
+    return new Staged(this, ident, schema, by, new HashMap(properties), "create");
   }
 
-  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] by, Map properties) throws NoSuchNamespaceException, NoSuchTableException {
+  public StagedTable stageReplace(Identifier ident, StructType schema, Transform[] by, Map properties) throws NoSuchNamespaceException, NoSuchTableException {
     if (!exists(ident)) throw new NoSuchTableException(ident);
-    return new Staged(this, ident, columns, by, new HashMap(properties), "replace");
+    return new Staged(this, ident, schema, by, new HashMap(properties), "replace");
   }
 
-  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] by, Map properties) throws NoSuchNamespaceException {
+  public StagedTable stageCreateOrReplace(Identifier ident, StructType schema, Transform[] by, Map properties) throws NoSuchNamespaceException {
     require(ident.namespace());
-    return new Staged(this, ident, columns, by, new HashMap(properties), "replace");
+    return new Staged(this, ident, schema, by, new HashMap(properties), "replace");
   }
 }

@@ -55,7 +55,7 @@ public class LogFileIndex implements FileIndex {
     ArrayList paths = new ArrayList();
     paths.add(new Path(root));
     paths.add(new Path(root, "_transaction_log"));
-    return seq(paths);
+    return CaseClasses.seq(paths);
   }
 
   public StructType partitionSchema() { return partitions; }
@@ -106,7 +106,7 @@ public class LogFileIndex implements FileIndex {
       for (int j = 0; keep && j < exact.size(); j++) keep = ((BasePredicate) exact.get(j)).eval(values);
       if (keep) matching.add(directories.get(i));
     }
-    return seq(matching);
+    return CaseClasses.seq(matching);
   }
 
   /** Every file of the version, by partition. */
@@ -284,7 +284,8 @@ public class LogFileIndex implements FileIndex {
     Object sent = value;
     boolean isSent = true;
     if (value instanceof UTF8String) {
-      isSent = ((UTF8String) value).isValid();
+      isSent = ((UTF8String) value).isValid(); // since 4.0
+      isSent = UTF8String.fromString(value.toString()).equals(value); // until 4.0
       sent = value.toString();
     } else if (value instanceof Decimal) {
       sent = ((Decimal) value).toJavaBigDecimal().toPlainString();
@@ -312,7 +313,7 @@ public class LogFileIndex implements FileIndex {
       Expression filter = (Expression) i.next();
       ArrayList attributes = new ArrayList();
       for (int j = 0; j < partitions.length(); j++) attributes.add(attribute(filter, partitions.apply(j)));
-      Object bound = BindReferences.bindReference(filter, org.apache.spark.sql.catalyst.expressions.package$.MODULE$.AttributeSeq(seq(attributes)), false);
+      Object bound = BindReferences.bindReference(filter, org.apache.spark.sql.catalyst.expressions.package$.MODULE$.AttributeSeq(CaseClasses.seq(attributes)), false);
       predicates.add(Predicate$.MODULE$.createInterpreted((Expression) bound));
     }
     return predicates;
@@ -325,6 +326,4 @@ public class LogFileIndex implements FileIndex {
     }
     return org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute(field);
   }
-
-  private static Seq seq(List list) { return scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
 }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
-import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation; // since 4.0
 
 /** Where a column of a plan comes from: a leaf and the column there, followed through names and past rows, not through values. */
 final class Origin {
@@ -66,10 +66,15 @@ final class Origin {
 
   /** The options of a stream of ours; null for any other plan. */
   static java.util.Map stream(LogicalPlan leaf) {
+    // until 4.0
+    return null;
+    // end
+    // since 4.0
     if (!(leaf instanceof StreamingDataSourceV2ScanRelation)) return null;
     Object relation = CaseClasses.field(leaf, "relation");
     java.util.Map options = ((org.apache.spark.sql.util.CaseInsensitiveStringMap) CaseClasses.field(relation, "options")).asCaseSensitiveMap();
     return leaf.toString().indexOf(STREAM) >= 0 || relation.toString().indexOf(STREAM) >= 0 ? options : null;
+    // end
   }
 
   static boolean ours(LogicalPlan leaf) {

@@ -82,11 +82,21 @@ public class PlanningRule extends Rule {
       operation.matching = new org.apache.spark.sql.catalyst.plans.logical.Filter(test, all);
     }
     LogicalPlan query = scans(plan.query());
+    TableWrite writing = new TableWrite(operation.table, new HashMap(), operation);
+    return append(table, new Project(written(plan, query), query), writing);
+  }
+
+  /** The columns of a query that are written; the others say what to do with a row, or where it was. */
+  private static scala.collection.immutable.Seq written(ReplaceData plan, LogicalPlan query) {
+    // since 4.0
     scala.collection.immutable.IndexedSeq ordinals = plan.projections().rowProjection().colOrdinals();
     ArrayList columns = new ArrayList();
     for (int i = 0; i < ordinals.size(); i++) columns.add(query.output().apply(((Number) ordinals.apply(i)).intValue()));
-    TableWrite writing = new TableWrite(operation.table, new HashMap(), operation);
-    return append(table, new Project(CaseClasses.seq(columns), query), writing);
+    return CaseClasses.seq(columns);
+    // end
+    // until 4.0
+    return plan.dataInput();
+    // end
   }
 
   static void split(Expression e, List into) {

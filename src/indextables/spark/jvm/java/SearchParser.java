@@ -1,7 +1,7 @@
 package io.indextables;
 
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.parser.ParameterContext;
+import org.apache.spark.sql.catalyst.parser.ParameterContext; // since 4.1
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -60,6 +60,7 @@ public class SearchParser extends SparkSqlParser {
     }
   }
 
+  // since 4.1
   public LogicalPlan parsePlanWithParameters(String text, ParameterContext parameters) {
     try {
       return beneath.parsePlanWithParameters(spelled(text, "statement"), parameters);
@@ -67,6 +68,7 @@ public class SearchParser extends SparkSqlParser {
       throw unchanged(e);
     }
   }
+  // end
 
   public LogicalPlan parseQuery(String text) {
     try {

@@ -212,7 +212,7 @@ public class SearchRule extends Rule {
 
   /** What was cached, under the names it is cached by: an index knows rows of splits, not those of a cache. */
   private static LogicalPlan cached(InMemoryRelation plan) {
-    LogicalPlan inside = (LogicalPlan) Sessions.active().sessionState().optimizer().execute(plan.cacheBuilder().logicalPlan());
+    LogicalPlan inside = (LogicalPlan) Sessions.active().sessionState().optimizer().execute(Caches.plan(plan));
     ArrayList columns = new ArrayList();
     for (int i = 0; i < plan.output().size(); i++) columns.add(as((Attribute) inside.output().apply(i), (Attribute) plan.output().apply(i)));
     return new Project(CaseClasses.seq(columns), inside);

@@ -5,6 +5,7 @@ import java.util.Map;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.connector.catalog.*;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
 
 /** A definition with its rows: nothing is visible before Python commits both, and then the name is kept. */
 public class Staged extends VersionTable implements StagedTable {
@@ -16,8 +17,8 @@ public class Staged extends VersionTable implements StagedTable {
   Dataset data = null;
   Map given = new HashMap();
 
-  Staged(TableNames naming, Identifier ident, Column[] columns, Transform[] by, HashMap entry, String kind) {
-    super(ident.toString(), naming.location(ident, entry), CatalogV2Util.v2ColumnsToStructType(columns), Definitions.settings(entry));
+  Staged(TableNames naming, Identifier ident, StructType schema, Transform[] by, HashMap entry, String kind) {
+    super(ident.toString(), naming.location(ident, entry), schema, Definitions.settings(entry));
     this.naming = naming;
     this.ident = ident;
     this.entry = entry;
