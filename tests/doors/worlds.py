@@ -18,7 +18,21 @@ import pyarrow as pa
 
 import indextables as it
 
-WORDS = ("error", "timeout", "disk", "full", "peer", "reset", "user42", "näher", "ok", "retry", "x1", "gone")
+WORDS = (
+    "error",
+    "timeout",
+    "disk",
+    "full",
+    "peer",
+    "reset",
+    "user42",
+    "näher",
+    "ok",
+    "retry",
+    "x1",
+    "not",
+    "and",
+)
 LEVELS = ("ERROR", "INFO", "error", "WARN", "", None)
 TEXTS = ("", "a", "A", "b'c", "é", "z%_", "\U0001f600", "long " * 10, "\\n", "null", "Ä", None)
 DOUBLES = (0.0, -0.0, 1.5, -2.25, float("nan"), float("inf"), float("-inf"), 1e-300, 3.0, None)

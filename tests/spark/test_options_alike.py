@@ -86,6 +86,7 @@ WRITING: dict[str, dict[str, str]] = {
 READING = {
     "search.maxHits": "1",
     "search.defaultOperator": "and",
+    "search.lowercaseOperators": "true",
     "timeZone": "Asia/Kolkata",
     "transaction.useOptimized": "false",
     "transaction.cache.enabled": "false",

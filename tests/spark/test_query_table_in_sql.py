@@ -51,7 +51,20 @@ def test_what_the_author_should_know_is_a_warning(
     spark: SparkSession, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spark.sql(f"SELECT id FROM indextables.`{path}` WHERE message indexquery 'peer and timeout'").collect()
-    assert any("is read as the operator AND" in record.getMessage() for record in caplog.records)
+    assert any("`and` is searched as a word" in record.getMessage() for record in caplog.records)
+
+
+def test_an_option_of_the_session_keeps_operators_in_lower_case(spark: SparkSession, path: Path) -> None:
+    key = "spark.indextables.search.lowercaseOperators"
+    spark.conf.set(key, "true")
+    try:
+        for query, expected in query_table.WITH_LOWERCASE_OPERATORS.items():
+            rows = spark.sql(
+                f"SELECT id FROM indextables.`{path}` WHERE _indexall indexquery {_literal(query)}"
+            ).collect()
+            assert sorted(row["id"] for row in rows) == expected, query
+    finally:
+        spark.conf.unset(key)
 
 
 def _literal(query: str) -> str:

@@ -54,8 +54,8 @@ FOUND: dict[str, list[int]] = {
     "title:running": [1], "title:run": [1], "title:runs": [1], "title:tests": [1, 5, 6], "title:connection": [3, 4],
     "tags:blue": [1, 2, 9, 10], "tags:x-ray": [6], "timeout": [3, 8], "alice": [1, 10],
     # Signs and operators
-    "peer timeout": [1, 3, 8], "peer OR timeout": [1, 3, 8], "peer || timeout": [1, 3, 8], "peer or timeout": [1, 3, 8],
-    "peer AND timeout": [3], "peer && timeout": [3], "peer and timeout": [3], "+peer +timeout": [3],
+    "peer timeout": [1, 3, 8], "peer OR timeout": [1, 3, 8], "peer || timeout": [1, 3, 8], "peer or timeout": [1, 3, 8], "peer and timeout": [1, 3, 5, 6, 8],
+    "peer AND timeout": [3], "peer && timeout": [3], "+peer +timeout": [3],
     "peer AND reading AND timeout": [3], "peer&&timeout": [3], "peer||timeout": [1, 3, 8],
     "peer -timeout": [1], "peer NOT timeout": [1], "peer !timeout": [1], "+peer -timeout": [1],
     "peer AND NOT timeout": [1], "peer AND -timeout": [1], "peer && !timeout": [1], "-timeout peer": [1],
@@ -68,6 +68,7 @@ FOUND: dict[str, list[int]] = {
     "+peer AND timeout": [3], "message:peer AND level:ERROR": [1], "message:peer level:error": [1, 2, 3],
     # Words that look like operators
     "and": [5, 6], '"and"': [5, 6], "message:and": [6], 'message:"not found"': [5], "message:not": [5], "not": [5],
+    "did not respond": [5], "to be or not to be": [5], "user AND not AND found": [5], "message:(not peer)": [1, 3, 5], "-not peer": [1, 3],
     "AT\\&T": [6], '"AT&T"': [6], "C++": [6], "\\AND": [5, 6], "\\-peer": [1, 3], "\\(peer\\)": [1, 3],
     # Columns
     "message:(peer timeout)": [1, 3], "message:(peer AND timeout)": [3], "message:(peer -timeout)": [1], "message: peer": [1, 3],
@@ -117,9 +118,14 @@ FOUND: dict[str, list[int]] = {
     "timeout~1^2": [3, 8], "status:>=500^2": [1, 8, 9, 10], "peer^0": [1, 3],
 }  # fmt: skip
 
+WITH_LOWERCASE_OPERATORS: dict[str, list[int]] = {
+    "peer or timeout": [1, 3, 8], "peer and timeout": [3], "(peer and timeout) or reset": [1, 3], "and": [5, 6], "not": [5],
+}  # fmt: skip
+"""What queries find with the option search.lowercaseOperators, which reads them as 0.2 did."""
+
 REFUSED: dict[str, str] = {
     "": "empty", "   ": "empty", "peer &": "single '&'", "peer & timeout": "write && or AND", "peer | timeout": "write || or OR",
-    "AT&T": "single '&'", "not found": "write NOT", "user not found": "write NOT", "peer AND": "right operand", "AND peer": "left operand",
+    "AT&T": "single '&'", "peer AND": "right operand", "AND peer": "left operand",
     "peer AND OR timeout": "left operand", "peer NOT": "operand", "+": "lone", "peer -": "lone", "--peer": "sign", "+-peer": "sign",
     "+peer OR timeout": "beside OR", "(peer": "expected ')'", "peer)": "closes nothing", "()": "nothing stands", "f(x)": "right behind",
     '"peer': "not closed", "'tis": "not closed", 'a"b"': "right behind", "“peer”": "only the plain ones", "peer\\": "backslash", "a:b": "no column 'a'",

@@ -25,7 +25,7 @@ from support.search_oracle import (
 
 TOKENIZERS = ("default", "raw", "en_stem", "whitespace", "compact_ids")
 WORDS = [
-    "error", "Error", "errors", "erroring", "run", "running", "runs", "timeout", "time-out", "a", "I/O",
+    "error", "Error", "errors", "erroring", "run", "running", "runs", "timeout", "time-out", "a", "I/O", "and", "not",
     "x" * 45, "x" * 45 + "y", "naïve", "ÉTÉ", "日本語", "日本", "データ", "Ωmega", "Привет", "don't", "e-mail",
     "10.0.0.1", "v2.0.1", "foo_bar", "C++", "!!!", "...", "🙂", "100%", "user@example.com",
     "550e8400-e29b-41d4-a716-446655440000", "550E8400-E29B-41D4-A716-446655440001",
@@ -38,7 +38,9 @@ texts = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(SEPARATORS)),
 )
 singles = st.one_of(st.none(), st.just(""), texts, texts, texts)
 several = st.one_of(st.none(), st.lists(st.one_of(st.none(), texts), max_size=3))
-simple_words = st.sampled_from(["error", "run", "日本語", "naïve", "x" * 45, "timeout", "zebra", "A", "e"])
+simple_words = st.sampled_from(
+    ["error", "run", "日本語", "naïve", "x" * 45, "timeout", "zebra", "A", "e", "and", "not"]
+)
 
 
 misspelled = st.sampled_from(
@@ -112,8 +114,8 @@ def queries(columns):
     return st.recursive(
         leaf,
         lambda inner: st.one_of(
-            st.builds(Both, st.tuples(inner, inner), st.sampled_from([" AND ", " && ", " and "])),
-            st.builds(Either, st.tuples(inner, inner, inner), st.sampled_from([" OR ", " || ", " ", " or "])),
+            st.builds(Both, st.tuples(inner, inner), st.sampled_from([" AND ", " && "])),
+            st.builds(Either, st.tuples(inner, inner, inner), st.sampled_from([" OR ", " || ", " "])),
             st.builds(
                 Without,
                 inner,

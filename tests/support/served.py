@@ -54,13 +54,13 @@ def make_events(path, days: int = 3) -> it.Table:
 
 
 @contextmanager
-def serving(*tables):
+def serving(*tables, options=None):
     """Serve tables, by their paths or as `Served`, in a thread; gives the address without its token."""
     from indextables.web.server import prepare
     from indextables.web.tables import Catalog
 
     of_paths = all(isinstance(table, str) for table in tables)
-    made = prepare(Catalog.of(tables) if of_paths else Catalog(tables), token=TOKEN)
+    made = prepare(Catalog.of(tables, options) if of_paths else Catalog(tables), token=TOKEN)
     thread = threading.Thread(target=made.run, daemon=True)
     thread.start()
     parts = urlsplit(made.address)

@@ -230,3 +230,28 @@ def test_rows_without_a_value_come_where_elasticsearch_has_them(tmp_path, order,
     known = sorted((value for value in values if value is not None), reverse=order == "desc")
     expected = [None, None, *known] if missing == "_first" else [*known, None, None]
     assert [hit["sort"] for hit in found] == [[value] for value in expected[:size]]
+
+
+def test_what_the_author_of_a_query_should_know_is_a_warning_header(client, plain):
+    with pytest.warns(elasticsearch.ElasticsearchWarning, match="`and` is searched as a word; write AND"):
+        answer = client.search(index="events", q="upstream and n20", size=1)
+    assert "_notes" not in answer.body
+    lines = '{"index": "events"}\n{"query": {"query_string": {"query": "é or x"}}}\n'
+    several = plain.post("/_msearch", content=lines * 2, headers={"content-type": "application/x-ndjson"})
+    assert "_notes" not in several.text
+    assert several.headers["warning"].count("`or` is searched as a word") == 1
+    assert "warning" not in plain.get("/events/_search?q=timeout").headers
+
+
+def test_an_option_of_the_server_keeps_operators_in_lower_case(tmp_path):
+    path = tmp_path / "t"
+    rows = pa.table({"id": [1, 2], "message": ["disk full", "disk ok"]})
+    it.Table.create(path, rows.schema, options={"indexing.typemap.message": "text"}).append(rows)
+    for options, found in (({}, 2), ({"search.lowercaseOperators": "true"}, 1)):
+        with serving(str(path), options=options) as address:
+            asked = {"headers": {"authorization": f"Bearer {TOKEN}"}, "timeout": 60}
+            answer = httpx.get(f"{address}/elastic/t/_search?q=disk+and+full", **asked).json()
+            assert answer["hits"]["total"]["value"] == found
+            answer = httpx.get(f"{address}/api/tables/t/count?q=disk+and+full", **asked).json()
+            assert answer["total"] == found
+            assert len(answer["found"]["notes"]) == 1

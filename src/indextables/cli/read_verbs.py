@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from indextables.delta import DeltaTable
-    from indextables.ops.results import ScanMetrics
     from indextables.table import Table
 
 _REPEATS = 3
@@ -158,19 +157,22 @@ def search(
         assert isinstance(opened, Table)
         counts = counts_of(opened, query, where, facet=facet, histogram=histogram, top=limit)
         _show_counts(counts, limit, settings)
+        _show_remarks(opened, settings)
         return
     plain: dict[str, Any] = {"where": where, "columns": names, "limit": limit, "operator": operator}
     rows = opened.search(query, **plain, **(ours if isinstance(opened, Table) else {})).read_all()
     if coloured and "_highlight" in rows.column_names:
         rows = _in_place(rows)
     render.show(rows, settings.form, empty="No row matches.", data=True)
-    if opened.last_scan is not None:
-        _show_remarks(opened.last_scan, total, settings)
+    _show_remarks(opened, settings)
 
 
-def _show_remarks(scan: ScanMetrics, total: bool, settings: Flags) -> None:
+def _show_remarks(opened: Table | DeltaTable, settings: Flags) -> None:
     """How many rows match, where that was asked for, and what the author of the query should know."""
-    if total and scan.total is not None:
+    scan = opened.last_scan
+    if scan is None:
+        return
+    if scan.total is not None:
         click.echo(f"{counted(scan.total, 'matching row')} in total", err=settings.form is not Form.TEXT)
     render.show_notes(scan.notes)
 
@@ -263,6 +265,7 @@ def count(
     names = [name.strip() for name in by.split(",")] if by else []
     if names and isinstance(opened, Table):
         render.show(opened.aggregate(names, {"count": "count(*)"}, query, where), settings.form, data=True)
+        _show_remarks(opened, settings)
         return
     if names:
         raise click.UsageError("rows of a Delta table cannot be counted by columns here; leave --by out")
@@ -276,6 +279,7 @@ def count(
         click.echo(f"{total:,}")
     else:
         render.show(pa.table({"count": pa.array([total], pa.int64())}), settings.form)
+    _show_remarks(opened, settings)
 
 
 _SUBJECTS = {subject.value.lower().replace(" ", "-"): subject for subject in commands.Subject}

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from indextables.errors import OptionError, TableError
+from indextables.index.query.parts import QueryRules
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query, require_any_text
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.snapshot import Snapshot
 from indextables.options import PREFIX, Options
 from indextables.options.groups import OPERATORS
+
+_log = logging.getLogger(__name__)
 
 
 def require_parquet(snapshot: Snapshot) -> None:
@@ -54,35 +58,50 @@ def query_of(
     """A query checked against the table's index settings, before any file is opened.
 
     Words without a column are searched in `columns`, by default in all indexed ones. Adjacent words are
-    joined by the operator, by default that of `search.defaultOperator`. `with_text` leaves out rows in which
+    joined by the operator; without one, the options decide. `with_text` leaves out rows in which
     all of `columns` are null: for them SQL treats the search as null. A tree that was checked against this
     version before is returned as it is.
     """
     require_parquet(snapshot)
     if isinstance(query, Query):
         return query
-    joined = operator_of(operator, snapshot.settings)
+    rules = rules_of(operator, snapshot.settings)
     named = None if columns is None else tuple(columns)
 
     def parse() -> Query:
         spec = settings_of(snapshot)
         parsed = parse_query(
-            query, spec.searchable(), snapshot.schema, named, snapshot.time_zone, operator=joined
+            query, spec.searchable(), snapshot.schema, named, snapshot.time_zone, rules=rules
         )
         if with_text:
             parsed = require_any_text(parsed, named)
         return parsed if parsed.spec is spec else replace(parsed, spec=spec)
 
-    return snapshot.parsed(query, ("query", named, joined, with_text), parse)
+    return snapshot.parsed(query, ("query", named, rules, with_text), parse)
 
 
-def operator_of(operator: str | None, options: Options) -> str:
-    """The operator between adjacent words."""
-    if operator is None:
-        return options.search.default_operator
-    if operator.lower() not in OPERATORS:
+def query_of_statement(
+    snapshot: Snapshot,
+    query: str,
+    column: str | None = None,
+    operator: str | None = None,
+    *,
+    with_text: bool = False,
+) -> Query:
+    """The same for a statement, whose rows have no place for notes: they are logged as warnings."""
+    columns = None if column is None else (column,)
+    parsed = query_of(snapshot, query, columns, operator, with_text=with_text)
+    for note in parsed.notes:
+        _log.warning("indexquery %r: %s", query, note)
+    return parsed
+
+
+def rules_of(operator: str | None, options: Options) -> QueryRules:
+    """How queries are read: by the operator of the call, where it gives one, and by its options."""
+    joined = options.search.default_operator if operator is None else operator.lower()
+    if joined not in OPERATORS:
         raise OptionError(f"operator is {operator!r}; expected one of {', '.join(OPERATORS)}")
-    return operator.lower()
+    return QueryRules(joined, options.search.lowercase_operators)
 
 
 def indexing_of(explicit: Mapping[str, Any]) -> dict[str, str]:

@@ -344,6 +344,12 @@ class SearchOptions:
         one_of(*OPERATORS),
         "How two words without an operator between them are joined: or, and.",
     )
+    lowercase_operators: bool = option(
+        "search.lowercaseOperators",
+        False,
+        BOOLEAN,
+        "Read `and` and `or` in queries as operators and refuse `not`, as up to 0.2; else they are words.",
+    )
     cache_dir: str | None = option(
         "indexCache.dir",
         None,

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import QueryError
+from indextables.index.query.parts import QueryRules
 from indextables.index.query.patterns import Expression, Gap, Similar, Wildcard
 from indextables.index.query.syntax import parse_query, plain_query
 from indextables.index.query.tree import (
@@ -86,7 +87,9 @@ def word(text, column="message"):
         ("it's", Words("message", ("it", "s"))),
         ("error && timeout", Boolean(must=(word("error"), word("timeout")))),
         ("error || timeout", Boolean(should=(word("error"), word("timeout")))),
-        ("error and timeout", Boolean(must=(word("error"), word("timeout")))),
+        ("error and timeout", Boolean(should=(word("error"), word("and"), word("timeout")))),
+        ("and error", Boolean(should=(word("and"), word("error")))),
+        ("error AND not", Boolean(must=(word("error"), word("not")))),
         ("!error", Boolean(must_not=(word("error"),))),
         ("NOT NOT error", word("error")),
         ("a b -c", Boolean(should=(word("a"), word("b")), must_not=(word("c"),))),
@@ -150,10 +153,6 @@ def test_timestamps_without_an_offset_are_read_in_the_given_zone():
         ("a & b", "a single '&' at character 3; write && or AND"),
         ("a|b", "a single '|' at character 2; write || or OR"),
         ("a && && b", "&& lacks its left operand at character 6"),
-        ("not found", "'not' in lower case at character 1; write NOT"),
-        ("file not found", "'not' in lower case at character 6"),
-        ("a and", "right operand"),
-        ("or a", "or lacks its left operand"),
         ("+a OR b", "'+' beside OR at character 1"),
         ("--verbose", "behind another sign at character 2"),
         ("a - b", "a lone '-' at character 3"),
@@ -228,12 +227,27 @@ def test_the_columns_of_a_query_are_known_in_table_order():
 
 
 def test_words_side_by_side_are_joined_by_the_default_operator():
-    both = node("a b", operator="and")
+    rules = QueryRules("and")
+    both = node("a b", rules=rules)
     assert both == Boolean(must=(word("a"), word("b")))
-    assert node("a OR b c", operator="and") == Boolean(
-        should=(word("a"), Boolean(must=(word("b"), word("c"))))
+    assert node("a OR b c", rules=rules) == Boolean(should=(word("a"), Boolean(must=(word("b"), word("c")))))
+    assert node("a -b", rules=rules) == Boolean(must=(word("a"),), must_not=(word("b"),))
+
+
+def test_lowercase_operators_are_an_option():
+    rules = QueryRules(lowercase_operators=True)
+    assert node("a and b or c", rules=rules) == Boolean(
+        should=(Boolean(must=(word("a"), word("b"))), word("c"))
     )
-    assert node("a -b", operator="and") == Boolean(must=(word("a"),), must_not=(word("b"),))
+    assert node("message:(and)", rules=rules) == word("and")
+    for text, problem in (
+        ("not found", "'not' in lower case at character 1; write NOT"),
+        ("file not found", "'not' in lower case at character 6"),
+        ("a and", "right operand"),
+        ("or a", "or lacks its left operand"),
+    ):
+        with pytest.raises(QueryError, match=re.escape(problem)):
+            node(text, rules=rules)
 
 
 def test_the_words_of_any_text_become_a_query_that_means_just_them():
@@ -258,7 +272,10 @@ def test_the_words_of_any_text_become_a_query_that_means_just_them():
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("error and timeout", "'and' at character 7 is read as the operator AND"),
+        ("error and timeout", "`and` is searched as a word; write AND for the operator"),
+        ("did not respond", "`not` is searched as a word; write NOT for the operator"),
+        ("title:(a or b)", "`or` is searched as a word; write OR for the operator"),
+        ("not", "`not` is searched as a word"),
         ("the error", "rows that hold only them match too"),
         ("The", "'The': common words are searched like any other, and most texts hold them"),
         ("to the", "'to', 'the': common words are searched like any other, and most texts hold them"),

@@ -84,9 +84,27 @@ def test_a_whole_value_in_another_case_is_hinted_at_when_nothing_is_found(table)
 
 
 def test_notes_reach_the_command_line_on_standard_error(path):
-    result = CliRunner().invoke(cli, ["search", str(path), "--json", "--columns", "id", "peer and timeout"])
-    assert json.loads(result.stdout) == [{"id": 3}]
-    assert "is read as the operator AND" in result.stderr
+    for verb in (["search", "--columns", "id"], ["count"]):
+        result = CliRunner().invoke(cli, [verb[0], str(path), "--json", *verb[1:], "peer and timeout"])
+        assert len(json.loads(result.stdout)) == (5 if verb[0] == "search" else 1)
+        assert "`and` is searched as a word; write AND for the operator" in result.stderr
+
+
+def test_an_option_keeps_operators_in_lower_case(path):
+    options = {"search.lowercaseOperators": "true"}
+    table = it.Table.open(path, options=options)
+    for query, expected in query_table.WITH_LOWERCASE_OPERATORS.items():
+        assert sorted(table.search(query, columns=["id"]).read_all()["id"].to_pylist()) == expected, query
+        (total,) = it.sql(
+            f"SELECT count(*) AS n FROM '{path}' WHERE _indexall indexquery '{query}'", options=options
+        )["n"].to_pylist()
+        assert total == len(expected)
+        result = CliRunner().invoke(
+            cli, ["count", str(path), "--json", "-O", "search.lowercaseOperators=true", query]
+        )
+        assert json.loads(result.stdout)[0]["count"] == len(expected)
+    with pytest.raises(QueryError, match="'not' in lower case"):
+        table.count(query="user not found")
 
 
 def test_the_default_operator_is_an_option_of_the_table_or_of_the_call(path, table):

@@ -1,7 +1,8 @@
 """The grammar of queries: parses text into parts, each with its offset.
 
 Nothing here knows a column; `syntax` gives the parts their meaning. Adjacent parts are
-joined by the default operator; AND binds closer than OR. An excluded part (`-a`, `!a`,
+joined by the default operator; AND binds closer than OR. Only upper-case AND, OR and NOT are
+operators, unless the rules say otherwise. An excluded part (`-a`, `!a`,
 `NOT a`) is removed from the parts it is adjacent to; next to a written OR it is an
 alternative of its own. Anything ambiguous is an error.
 """
@@ -22,6 +23,7 @@ from indextables.index.query.parts import (
     OneOf,
     ParsedQuery,
     QueryPart,
+    QueryRules,
     RangePart,
     RegexPart,
     Text,
@@ -36,6 +38,9 @@ _OTHER_QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
 _COLONS_INSIDE = re.compile(r"(?:(?=[^:]*[0-9]|:)[0-9A-Fa-f.:TZ+-]+)?")
 """Pattern of text before a colon that is not a column: times and addresses hold colons and digits."""
+_LIKE_OPERATORS = ("and", "or", "not")
+"""Words that are operators in upper case."""
+_PLAIN = QueryRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +53,13 @@ class _Operand:
     at: int
 
 
-def read_query(text: str, operator: str = "or") -> ParsedQuery:
-    """Parse a query; adjacent parts are joined by the operator."""
+def read_query(text: str, rules: QueryRules = _PLAIN) -> ParsedQuery:
+    """Parse a query by some rules."""
     if len(text) > LONGEST_QUERY:
         raise QueryError(f"the query is {len(text)} characters long; at most {LONGEST_QUERY} are read")
     if not text.strip():
         raise QueryError("the query is empty; '*' finds every row", query=text)
-    parser = _Parser(text, operator)
+    parser = _Parser(text, rules)
     part = parser.expression(0)
     if parser.at < len(text):
         parser.bad(f"{parser.here()!r} closes nothing", parser.at)
@@ -62,9 +67,9 @@ def read_query(text: str, operator: str = "or") -> ParsedQuery:
 
 
 class _Parser:
-    def __init__(self, text: str, operator: str) -> None:
+    def __init__(self, text: str, rules: QueryRules) -> None:
         self.text = text
-        self.operator = operator
+        self.rules = rules
         self.at = 0
         self.notes: list[str] = []
 
@@ -115,7 +120,7 @@ class _Parser:
         at, word = self.at, self.keyword()
         if self.here(2) in ("&&", "||"):
             name, length = ("and" if self.here() == "&" else "or"), 2
-        elif word in ("AND", "OR") or (word in ("and", "or") and not self.alone(follows, len(word))):
+        elif word in ("AND", "OR") or self.lowercase(("and", "or"), word, follows):
             name, length = word.lower(), len(word)
         else:
             return ""
@@ -130,10 +135,11 @@ class _Parser:
         self.skip_spaces()
         return name
 
-    def alone(self, follows: bool, length: int) -> bool:
-        """Whether a word is all there is between two brackets."""
-        rest = self.text[self.at + length :].lstrip()
-        return not follows and (not rest or rest[0] == ")")
+    def lowercase(self, operators: tuple[str, ...], word: str, follows: bool) -> bool:
+        """Whether a word is one of these operators by the rules: not if it is all there is in a bracket."""
+        rest = self.text[self.at + len(word) :].lstrip()
+        alone = not follows and (not rest or rest[0] == ")")
+        return self.rules.lowercase_operators and word in operators and not alone
 
     def operand(self, join: str, depth: int, *, first: bool) -> _Operand:
         start = self.at
@@ -141,12 +147,14 @@ class _Parser:
         word = self.keyword()
         if word in ("AND", "OR") or self.here(2) in ("&&", "||"):
             self.bad(f"{word or self.here(2)} lacks its left operand", self.at)
-        if word == "not" and not self.alone(not first, 3):
+        if self.lowercase(("not",), word, not first):
             self.bad(
                 "'not' in lower case",
                 self.at,
                 'write NOT to exclude what follows, or put the words in double quotes: "not found"',
             )
+        if word in _LIKE_OPERATORS and not self.rules.lowercase_operators:
+            self.notes.append(f"`{word}` is searched as a word; write {word.upper()} for the operator")
         return _Operand(self.boosted(self.primary(depth)), sign, join, start)
 
     def sign(self) -> str:
@@ -174,7 +182,7 @@ class _Parser:
         """Combine operands into one part: AND binds closer than OR."""
         groups: list[list[_Operand]] = []
         for one in operands:
-            if groups and (one.join == "and" or (not one.join and self.operator == "and")):
+            if groups and (one.join == "and" or (not one.join and self.rules.operator == "and")):
                 groups[-1].append(one)
             else:
                 groups.append([one])

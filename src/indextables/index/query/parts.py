@@ -9,6 +9,16 @@ from indextables.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class QueryRules:
+    """How a query is read, whatever it says."""
+
+    operator: str = "or"
+    """What joins parts side by side: `or` or `and`."""
+    lowercase_operators: bool = False
+    """Whether `and` and `or` are operators, and `not` is refused; else the three are words."""
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """A word or a quoted text; a following `~` or `*` says how it is compared."""
 

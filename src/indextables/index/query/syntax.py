@@ -30,6 +30,7 @@ from indextables.index.query.parts import (
     InColumn,
     OneOf,
     QueryPart,
+    QueryRules,
     RangePart,
     RegexPart,
     Text,
@@ -56,10 +57,12 @@ SearchColumns = list[tuple[IndexField, str | None]]
 """Columns to search; for a JSON column also the path inside it."""
 
 _STOP_WORDS = frozenset(
-    ("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no",
-     "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to",
+    ("a", "an", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no",
+     "of", "on", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to",
      "was", "will", "with")
 )  # fmt: skip
+"""Words that most texts hold; `and`, `or` and `not` have a note of their own."""
+_PLAIN = QueryRules()
 
 
 def parse_query(
@@ -69,12 +72,9 @@ def parse_query(
     columns: Sequence[str] | None = None,
     time_zone: str = "UTC",
     *,
-    operator: str = "or",
+    rules: QueryRules = _PLAIN,
 ) -> Query:
-    """Read a query; words without a column are looked for in `columns`, by default in all indexed ones.
-
-    Parts side by side are joined by the operator, `or` or `and`.
-    """
+    """Read a query; words without a column are looked for in `columns`, by default in all indexed ones."""
     reader = _QueryParser(text, spec, schema, time_zone)
     if not spec.fields:
         raise QueryError(
@@ -84,10 +84,10 @@ def parse_query(
         )
     named = spec.columns if columns is None else columns
     defaults = [reader.field(name) for name in named]
-    parsed = read_query(text, operator)
+    parsed = read_query(text, rules)
     several = frozenset(name for name in spec.columns if is_list_of_text(schema.field(name).type))
     node = reader.node(parsed.part, defaults)
-    if operator == "or" or isinstance(parsed.part, Text):
+    if rules.operator == "or" or isinstance(parsed.part, Text):
         reader.stop_words(parsed.part, defaults)
     notes = tuple(dict.fromkeys((*parsed.notes, *reader.notes)))
     return Query(text, node, spec, several, notes)

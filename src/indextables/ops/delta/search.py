@@ -19,7 +19,7 @@ from indextables.ops.delta.scan import ReadTask, files, pieces_of, require_schem
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
 from indextables.ops.read.in_order import batches_in_order
 from indextables.ops.read.record import Record
-from indextables.ops.table_settings import operator_of
+from indextables.ops.table_settings import rules_of
 from indextables.split.search.match import match_batch
 
 
@@ -39,7 +39,7 @@ def search(
     """
     check_limit(limit)
     require_schema(snapshot)
-    default_operator = operator_of(operator, snapshot.settings)
+    rules = rules_of(operator, snapshot.settings)
     spec = search_settings(snapshot)
     if not spec.fields:
         raise QueryError(
@@ -47,7 +47,7 @@ def search(
             "rows with `where` instead",
             query=query, uri=snapshot.store.uri,
         )  # fmt: skip
-    parsed = parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, operator=default_operator)
+    parsed = parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, rules=rules)
     node = row_filter(snapshot, where)
     output_columns = column_names(snapshot, columns)
     columns_to_read = (*output_columns, *(name for name in parsed.columns if name not in output_columns))

@@ -8,7 +8,6 @@ may not. Both count first, so that splits without a match are not read.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -26,7 +25,7 @@ from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.read.ranking import table_statistics
 from indextables.ops.read.splits import live_splits, splits_at
 from indextables.ops.read.word_filters import splits_to_search
-from indextables.ops.table_settings import query_of, settings_of
+from indextables.ops.table_settings import query_of_statement, settings_of
 from indextables.spark.options import CallSettings
 from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from indextables.predicate.tree import Node
     from indextables.sql.select.rewritten import Highlight, ResolvedSearch
 
-_log = logging.getLogger(__name__)
 
 _FILE_COLUMN = "__indextables_metadata"
 
@@ -56,7 +54,7 @@ def search_frame(
     from pyspark.sql import functions
 
     check_limit(limit)
-    parsed_query, node = parsed(snapshot, query, operator=operator), row_filter(snapshot, where)
+    parsed_query, node = query_of_statement(snapshot, query, operator=operator), row_filter(snapshot, where)
     names = column_names(snapshot, columns)
     frame = _matching_rows(spark, snapshot, parsed_query, names, where=node, limit=limit, score=score).frame
     if score:
@@ -134,22 +132,6 @@ def _statistics(spark: Any, snapshot: Snapshot, task: SearchTask) -> Statistics:
     return table_statistics(snapshot, task.selection.query, ask)
 
 
-def parsed(
-    snapshot: Snapshot,
-    query: str,
-    column: str | None = None,
-    operator: str | None = None,
-    *,
-    with_text: bool = False,
-) -> Query:
-    """A query checked against the table's settings; notes for its author are logged as warnings."""
-    columns = None if column is None else (column,)
-    parsed_query = query_of(snapshot, query, columns, operator, with_text=with_text)
-    for note in parsed_query.notes:
-        _log.warning("indexquery %r: %s", query, note)
-    return parsed_query
-
-
 def no_index(snapshot: DeltaSnapshot) -> str:
     """The message for a search in a Delta table, which has no index."""
     return (
@@ -212,7 +194,7 @@ def required_frame(
     """
     from pyspark.sql import functions as f
 
-    queries = [parsed(snapshot, one.query, one.column, with_text=True) for one in searches]
+    queries = [query_of_statement(snapshot, one.query, one.column, with_text=True) for one in searches]
     names = list(columns) or snapshot.schema.names[:1]
     matching = _matching_rows(
         spark, snapshot, all_of(queries), names, pruned_by=where, limit=best, score=score
@@ -286,7 +268,7 @@ class _Hits:
         *,
         by_name: bool,
     ) -> _Hits:
-        query = parsed(snapshot, search.query, search.column)
+        query = query_of_statement(snapshot, search.query, search.column)
         columns = (search.column,) if search.column is not None else settings_of(snapshot).columns
         refs = tuple(splits_to_search(snapshot, query, planned))
         task = SearchTask(snapshot.reading, refs, Selection(query), by_name=by_name)

@@ -33,7 +33,7 @@ from indextables.ops.read.record import Record
 from indextables.ops.read.scan import rows_of
 from indextables.ops.read.search import search
 from indextables.ops.read.splits import live_splits, splits_at
-from indextables.ops.table_settings import query_of
+from indextables.ops.table_settings import query_of_statement
 from indextables.options import Options
 from indextables.predicate.names import resolve
 from indextables.predicate.tree import Node, all_of
@@ -279,8 +279,7 @@ def _read(
 
 
 def _query(snapshot: Snapshot, search: ResolvedSearch) -> Any:
-    columns = None if search.column is None else [search.column]
-    return query_of(snapshot, search.query, columns, with_text=search.required)
+    return query_of_statement(snapshot, search.query, search.column, with_text=search.required)
 
 
 def _highlighted(table: Table, read: Callable[[], Any], highlights: Sequence[Highlight]) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from starlette.routing import Route
 from indextables.errors import Error, NotATableError, NotFoundError
 from indextables.web.elastic import parameters
 from indextables.web.elastic.scrolls import MissingScrollError, Scrolls
-from indextables.web.elastic.search import SearchRequest, fields_of
+from indextables.web.elastic.search import NOTES, SearchRequest, fields_of
 from indextables.web.elastic.shapes import document, flag_at, refused, texts_at
 from indextables.web.elastic.translate import TableFields
 from indextables.web.tables import Catalog, ServedTable
@@ -25,6 +26,7 @@ VERSION = "9.0.0"
 """The version of Elasticsearch whose form of answers this is."""
 HTTP_BAD_REQUEST, HTTP_NOT_FOUND, HTTP_SERVER_ERROR = 400, 404, 500
 _PRODUCT = {"x-elastic-product": "Elasticsearch"}
+_LONGEST_NOTE = 1000
 
 _FIELD_TYPES = (
     (pa.types.is_boolean, "boolean"),
@@ -90,9 +92,24 @@ def _endpoint(
             answer = await workers.answer(request, partial(work, body, params, request.path_params))
         except Error as error:
             return JSONResponse(_error_body(error), _status(error), headers=_PRODUCT)
-        return JSONResponse(answer, headers=_PRODUCT)
+        return JSONResponse(
+            {key: value for key, value in answer.items() if key != NOTES},
+            headers={**_PRODUCT, **_warnings(answer.get(NOTES, ()))},
+        )
 
     return endpoint
+
+
+def _warnings(notes: Iterable[str]) -> dict[str, str]:
+    """What the author of a query should know, as the header in which clients look for it."""
+    plain = (re.sub(r"[^ !#-~]", lambda char: _in_header(char[0]), note)[:_LONGEST_NOTE] for note in notes)
+    header = ", ".join(f'299 indextables "{note}"' for note in plain)
+    return {"Warning": header} if header else {}
+
+
+def _in_header(char: str) -> str:
+    """A character between the double quotes of a header: they may hold neither such quotes nor Unicode."""
+    return "'" if char == '"' else " " if char.isspace() else char.encode("unicode_escape").decode()
 
 
 def _info(_body: dict[str, Any], _params: Parameters, _path: Mapping[str, str]) -> dict[str, Any]:
@@ -159,7 +176,9 @@ def _search_several(
     fallback = path.get("index", "*")
     pairs = zip(lines[::2], lines[1::2], strict=True)
     responses = [_one_search(catalog, fallback, header, one, params) for header, one in pairs]
-    return {"took": sum(item.get("took", 0) for item in responses), "responses": responses}
+    notes = [note for item in responses for note in item.pop(NOTES, ())]
+    took = sum(item.get("took", 0) for item in responses)
+    return {"took": took, "responses": responses, NOTES: list(dict.fromkeys(notes))}
 
 
 def _one_search(

@@ -14,6 +14,7 @@ import pyarrow as pa
 from indextables.display.plain import plain_value
 from indextables.errors import OptionError
 from indextables.ops.read.count import count
+from indextables.ops.read.record import Record
 from indextables.ops.read.scan import scan
 from indextables.ops.read.search import search as search_rows
 from indextables.predicate.tree import Node, all_of
@@ -73,6 +74,8 @@ class SearchBody:
     version: bool
 
 
+NOTES = "_notes"
+"""The entry of an answer with what the author of its query should know; it is sent as a header."""
 _NO_ROWS = pa.table({"none": pa.nulls(0)})
 """With a column: Arrow gives a slice of a table without columns the number of rows it was sliced to."""
 
@@ -86,6 +89,7 @@ class SearchRequest:
         self._columns = fields_of(served.open())
         self._snapshot = self._columns.snapshot
         self._body = read_body(body, self._columns)
+        self._records: list[Record] = []
         if scroll and (self._body.start or not self._body.size):
             raise refused("a scroll begins with the first row, and its pages have rows: leave [from] out")
 
@@ -114,8 +118,17 @@ class SearchRequest:
             self._began = time.perf_counter()
 
     def _total(self) -> int | None:
+        if not self._body.total:
+            return None
         criteria = self._body.criteria
-        return count(self._snapshot, criteria.where, criteria.query)[0] if self._body.total else None
+        total, record = count(self._snapshot, criteria.where, criteria.query)
+        self._records.append(record)
+        return total
+
+    def _notes(self) -> list[str]:
+        query = self._body.criteria.query
+        noted = (note for record in self._records for note in record.metrics.notes)
+        return list(dict.fromkeys((*(() if query is None else query.notes), *noted)))
 
     def _response(
         self, hits: list[dict[str, Any]], total: int | None, *, with_aggregations: bool
@@ -135,6 +148,8 @@ class SearchRequest:
         if body.aggregations and with_aggregations:
             counted = Aggregations(self._snapshot, self._columns, body.criteria)
             answer["aggregations"] = counted.answer(body.aggregations)
+        if notes := self._notes():
+            answer[NOTES] = notes
         answer["took"] = round((time.perf_counter() - self._began) * 1000)
         return answer
 
@@ -182,11 +197,11 @@ class SearchRequest:
         columns = list(dict.fromkeys([*body.columns, *([body.sort.column] if body.sort else [])]))
         columns = columns or self._columns.schema.names[:1]
         if query is None:
-            reader = scan(self._snapshot, where, columns, limit, sort=sort)[0]
+            reader, record = scan(self._snapshot, where, columns, limit, sort=sort)
         else:
-            reader = search_rows(self._snapshot, query, where, columns, limit, score=body.scored, sort=sort)[
-                0
-            ]
+            more: dict[str, Any] = {"score": body.scored, "sort": sort}
+            reader, record = search_rows(self._snapshot, query, where, columns, limit, **more)
+        self._records.append(record)
         with reader:
             yield from reader
 
