@@ -94,7 +94,7 @@ def __dir__() -> list[str]:
 def connect(spark: Any, *, check: bool = True) -> Any:
     """Teach a Spark session `format("indextables")` and our SQL; returns the session.
 
-    Calling it again on the same session changes nothing. Needs Spark 4.1 or later.
+    Calling it again on the same session changes nothing. Needs Spark 3.5 or later.
     The first call on a cluster looks whether an executor has this package in this
     version and raises an error if not; `check=False` leaves that out.
     """

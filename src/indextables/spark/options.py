@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from indextables.errors import OptionError
 from indextables.options import PREFIX, Options, canonical, is_storage_key, unknown_option
+from indextables.spark.versions import converters
 
 FORMATS = frozenset(
     {
@@ -119,7 +120,10 @@ def session_layers(spark: Any, path: str | None) -> tuple[dict[str, str], dict[s
     zone = {f"{PREFIX}timeZone": session_zone(spark)}
     if is_connect(spark):
         return {**zone, **_ours(spark.conf.getAll)}, {}
-    session = {**zone, **_ours(java_map(spark, spark._jsparkSession.conf().getAllAsJava()))}
+    session = {
+        **zone,
+        **_ours(java_map(spark, converters(spark).mapAsJavaMap(spark._jsparkSession.conf().getAll()))),
+    }
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     hadoop = _prefixed(spark, configuration, PREFIX)
     scheme = (path or "").partition(":")[0].lower() if "://" in (path or "") else ""

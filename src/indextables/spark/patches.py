@@ -27,6 +27,7 @@ from indextables.spark.requests import (
     writer_source,
     written_frame,
 )
+from indextables.spark.versions import frame_class, writer_mode
 
 _lock = threading.Lock()
 
@@ -40,7 +41,6 @@ def install(spark: Any) -> None:
         from pyspark.sql.connect.session import SparkSession
         from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
     else:
-        from pyspark.sql.classic.dataframe import DataFrame
         from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
         from pyspark.sql.session import SparkSession
         from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
@@ -55,7 +55,7 @@ def install(spark: Any) -> None:
         _wrap(DataStreamWriter, "toTable", _stream_to_table)
         _wrap(SparkSession, "sql", _sql)
         if not is_connect(spark):
-            _wrap(DataFrame, "explain", _explain)
+            _wrap(frame_class(), "explain", _explain)
 
 
 def _wrap(owner: type, name: str, door: Callable[[Method], Method]) -> None:
@@ -113,7 +113,7 @@ def _insert_into(original: Method) -> Method:
             original(self, tableName, overwrite)
             return
         if overwrite is None:
-            state = self._jwrite.curmode().name() if hasattr(self, "_jwrite") else self._write.mode
+            state = writer_mode(self._jwrite) if hasattr(self, "_jwrite") else self._write.mode
             overwrite = str(state).lower() == "overwrite"
         insert_frame(spark, written_frame(self), table, overwrite=overwrite)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from indextables.errors import TableError
 from indextables.spark.options import java_map
+from indextables.spark.versions import builder_field, builder_state, converters, is_laid_out, writer_mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ _MODES = {"errorifexists": "error", "error": "error", "default": "error", "ignor
 def reader_source(reader: Any) -> str | None:
     """The format a reader (batch or stream) is set to."""
     if hasattr(reader, "_jreader"):
-        return str(_state(reader._jreader, "source"))
+        return str(builder_state(reader._jreader, "source"))
     source: str | None = reader._format
     return source
 
@@ -53,7 +54,7 @@ def reader_source(reader: Any) -> str | None:
 def writer_source(writer: Any) -> str | None:
     """The format a batch writer is set to."""
     if hasattr(writer, "_jwrite"):
-        return str(writer._jwrite.source())
+        return str(builder_state(writer._jwrite, "source"))
     source: str | None = writer._write.source
     return source
 
@@ -61,7 +62,7 @@ def writer_source(writer: Any) -> str | None:
 def stream_writer_source(writer: Any) -> str | None:
     """The format a stream writer is set to."""
     if hasattr(writer, "_jwrite"):
-        return str(_state(writer._jwrite, "source"))
+        return str(builder_state(writer._jwrite, "source"))
     return str(writer._write_proto.format)
 
 
@@ -69,8 +70,8 @@ def read_request(reader: Any, path: Any) -> ReadRequest:
     """The path and options of one `load`, of a batch or a stream."""
     if hasattr(reader, "_jreader"):
         spark = reader._spark
-        options = _scala_options(spark, _state(reader._jreader, "extraOptions"))
-        schema = _state(reader._jreader, "userSpecifiedSchema").isDefined()
+        options = _scala_options(spark, builder_state(reader._jreader, "extraOptions"))
+        schema = builder_state(reader._jreader, "userSpecifiedSchema").isDefined()
     else:
         options, schema = dict(reader._options), bool(reader._schema)
     if schema:
@@ -84,16 +85,16 @@ def write_request(writer: Any, path: Any) -> WriteRequest:
     """The path, mode, options and partition columns of one `save`."""
     if hasattr(writer, "_jwrite"):
         state = writer._jwrite
-        options = _scala_options(writer._spark, state.extraOptions())
-        partition_by = _scala_names(writer._spark, state.partitioningColumns())
-        mode = str(state.curmode().name())
-        layout = state.isBucketed() or state.clusteringColumns().isDefined()
+        options = _scala_options(writer._spark, builder_state(state, "extraOptions"))
+        partition_by = _scala_names(writer._spark, builder_state(state, "partitioningColumns"))
+        mode = writer_mode(state)
+        layout = is_laid_out(state)
     else:
         state = writer._write
         options = {key: value for key, value in state.options.items() if value is not None}
         partition_by = tuple(state.partitioning_cols) or None
         mode = state.mode or "error"
-        layout = state.num_buckets > 0 or bool(state.clustering_cols)
+        layout = state.num_buckets > 0 or bool(getattr(state, "clustering_cols", ()))
     if layout:
         raise TableError("bucketBy, sortBy and clusterBy do not exist for IndexTables; use partitionBy")
     mode = mode.lower()
@@ -104,9 +105,9 @@ def stream_write_request(writer: Any, path: Any) -> WriteRequest:
     """The path, mode, options and partition columns of one stream into a table."""
     if hasattr(writer, "_jwrite"):
         spark = writer._spark
-        options = _scala_options(spark, _state(writer._jwrite, "extraOptions"))
-        partition_by = _scala_names(spark, _state(writer._jwrite, "partitioningColumns"))
-        output_mode = str(_state(writer._jwrite, "outputMode")).lower()
+        options = _scala_options(spark, builder_state(writer._jwrite, "extraOptions"))
+        partition_by = _scala_names(spark, builder_state(writer._jwrite, "partitioningColumns"))
+        output_mode = str(builder_state(writer._jwrite, "outputMode")).lower()
     else:
         options = dict(writer._write_proto.options)
         partition_by = tuple(writer._write_proto.partitioning_column_names) or None
@@ -124,7 +125,7 @@ def stream_partitioning(writer: Any) -> tuple[str, ...]:
     """The columns a stream writer partitions by."""
     if not hasattr(writer, "_jwrite"):
         return tuple(writer._write_proto.partitioning_column_names)
-    return _scala_names(writer._spark, _state(writer._jwrite, "partitioningColumns")) or ()
+    return _scala_names(writer._spark, builder_state(writer._jwrite, "partitioningColumns")) or ()
 
 
 def stream_written_frame(writer: Any) -> Any:
@@ -142,7 +143,7 @@ def without_partitioning(writer: Any) -> None:
         del writer._write_proto.partitioning_column_names[:]
         return
     nothing = getattr(getattr(writer._spark.sparkContext._jvm.scala, "None$"), "MODULE$")
-    _field(writer._jwrite, "partitioningColumns").set(writer._jwrite, nothing)
+    builder_field(writer._jwrite, "partitioningColumns").set(writer._jwrite, nothing)
 
 
 def written_frame(writer: Any) -> Any:
@@ -174,30 +175,12 @@ def _one_path(path: Any, options: Mapping[str, str]) -> str:
     return chosen
 
 
-def _state(builder: Any, name: str) -> Any:
-    return _field(builder, name).get(builder)
-
-
-def _field(builder: Any, name: str) -> Any:
-    """A field of a JVM builder; the streaming ones keep theirs private."""
-    kind = builder.getClass()
-    while kind is not None:
-        if name in [item.getName() for item in kind.getDeclaredFields()]:
-            field = kind.getDeclaredField(name)
-            field.setAccessible(True)
-            return field
-        kind = kind.getSuperclass()
-    raise AttributeError(f"{builder} has no {name}: IndexTables does not know this version of Spark")
-
-
 def _scala_options(spark: Any, options: Any) -> dict[str, str]:
     """Options with their keys as they were written: a column's name keeps its case."""
-    converters = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters
-    return java_map(spark, converters.asJava(options.originalMap()))
+    return java_map(spark, converters(spark).mapAsJavaMap(options.originalMap()))
 
 
 def _scala_names(spark: Any, option: Any) -> tuple[str, ...] | None:
     if not option.isDefined():
         return None
-    converters = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters
-    return tuple(str(name) for name in converters.asJava(option.get()))
+    return tuple(str(name) for name in converters(spark).seqAsJavaList(option.get()))

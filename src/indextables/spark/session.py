@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import TableError
 from indextables.model.names import quoted_name
 from indextables.options import Options
 from indextables.runtime import Runtime
@@ -23,13 +21,12 @@ from indextables.spark.options import is_connect, settings_for
 from indextables.spark.read.frame import frame_of_snapshot
 from indextables.spark.runtime import runtime_with
 from indextables.spark.search.dataframe import search_frame
+from indextables.spark.versions import check_version, frame_of_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from indextables.log.snapshot import Snapshot
-
-OLDEST = (4, 1)
 
 _RECOMMENDED = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -40,7 +37,7 @@ _lock = threading.Lock()
 
 def connect(spark: Any, *, check: bool = True) -> Any:
     """Teach a session `format("indextables")` and our SQL; returns the session."""
-    _check_version(str(spark.version))
+    check_version(str(spark.version))
     with _lock:
         if is_connect(spark):
             errors.install_for_connect()
@@ -75,16 +72,6 @@ def _same_interpreter(context: Any) -> None:
     """Let the workers of a session on this machine run the Python that has this package installed."""
     if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable
-
-
-def _check_version(version: str) -> None:
-    match = re.match(r"(\d+)\.(\d+)", version)
-    if match is None or (int(match.group(1)), int(match.group(2))) < OLDEST:
-        raise TableError(
-            f"IndexTables needs Spark {OLDEST[0]}.{OLDEST[1]} or later and this session runs {version}. "
-            "Upgrade with: pip install 'pyspark>=4.1'",
-            version=version,
-        )
 
 
 def configure(builder: Any, cloud: str | None = None) -> Any:
@@ -131,7 +118,7 @@ class SparkFrames:
 
     def from_arrow(self, table: pa.Table) -> Any:
         """A DataFrame with the same rows."""
-        return self._spark.createDataFrame(table)
+        return frame_of_arrow(self._spark, table)
 
     def scan(self, snapshot: Snapshot, *, where: Any = None, columns: Sequence[str] | None = None) -> Any:
         """A DataFrame over a version, or over its rows for which a filter is true."""

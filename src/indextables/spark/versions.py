@@ -1,11 +1,29 @@
-"""What differs between the versions of Spark that IndexTables runs on."""
+"""What differs between the versions of Spark that IndexTables runs on.
 
+No other module asks which version runs, or imports a class of PySpark that has moved. What an older
+version cannot do is refused here, by name.
+"""
+
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from indextables.errors import TableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Line = tuple[int, int]
 """The first two numbers of a version: what our Java classes are compiled for."""
+
+OLDEST: Line = (3, 5)
+
+_converters: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def line_of(version: str) -> Line:
@@ -14,3 +32,131 @@ def line_of(version: str) -> Line:
     if match is None:
         raise ValueError(f"{version!r} is no version of Spark")
     return int(match[1]), int(match[2])
+
+
+@cache
+def installed() -> Line:
+    """The line of the PySpark that is installed."""
+    from pyspark import __version__
+
+    return line_of(str(__version__))
+
+
+def check_version(version: str) -> None:
+    """Raise an error for a session of a Spark that is too old."""
+    if line_of(version) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise TableError(
+            f"IndexTables needs Spark {oldest} or later and this session runs {version}: before {oldest} "
+            "Spark has no UPDATE and MERGE INTO for the tables of a data source. "
+            f"Upgrade with: pip install 'pyspark>={oldest}'",
+            version=version,
+        )
+
+
+# ---- Python classes, and the package of their JVM counterparts ----
+
+
+def frame_class() -> type:
+    """The DataFrame of a session that has a JVM."""
+    if installed() >= (4, 0):
+        from pyspark.sql.classic.dataframe import DataFrame
+    else:
+        from pyspark.sql.dataframe import DataFrame
+    return DataFrame  # type: ignore[no-any-return]
+
+
+def classic(jvm: Any) -> Any:
+    """The JVM package of the sessions and Datasets that are not Spark Connect's."""
+    sql = jvm.org.apache.spark.sql
+    return sql.classic if installed() >= (4, 0) else sql
+
+
+# ---- Scala's collections ----
+
+
+def converters(spark: Any) -> Any:
+    """The JVM's `mapAsJavaMap` and `seqAsJavaList`, under the one name that Scala 2.12 and 2.13 share."""
+    context = spark.sparkContext
+    # To find a class of the JVM takes a call per part of its name, and every statement gets here.
+    converters = _converters.get(context._gateway)
+    if converters is None:
+        converters = _converters[context._gateway] = context._jvm.scala.collection.JavaConverters
+    return converters
+
+
+# ---- the private state of readers and writers ----
+
+
+def builder_state(builder: Any, name: str) -> Any:
+    """What a reader or writer of the JVM has in a private field."""
+    return builder_field(builder, name).get(builder)
+
+
+def builder_field(builder: Any, name: str) -> Any:
+    """A private field of a reader or writer of the JVM."""
+    kind = builder.getClass()
+    while kind is not None:
+        if name in [item.getName() for item in kind.getDeclaredFields()]:
+            field = kind.getDeclaredField(name)
+            field.setAccessible(True)
+            return field
+        kind = kind.getSuperclass()
+    raise AttributeError(f"{builder} has no {name}: IndexTables does not know this version of Spark")
+
+
+def writer_mode(writer: Any) -> str:
+    """The save mode of a batch writer of the JVM."""
+    return str(builder_state(writer, "curmode" if installed() >= (4, 0) else "mode").name())
+
+
+def is_laid_out(writer: Any) -> bool:
+    """Whether a batch writer of the JVM was told to bucket, sort or cluster the rows."""
+    names = ["numBuckets", "sortColumnNames"]
+    if installed() >= (4, 0):
+        names.append("clusteringColumns")
+    return any(builder_state(writer, name).isDefined() for name in names)
+
+
+# ---- Arrow ----
+
+
+def frame_of_arrow(spark: Any, table: pa.Table, schema: Any = None) -> Any:
+    """A DataFrame of the rows of an Arrow table."""
+    if installed() >= (4, 0):
+        return spark.createDataFrame(table, schema)
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    schema = schema or from_arrow_schema(table.schema)
+    table = table.cast(to_arrow_schema(schema))
+    if not hasattr(spark, "_jsparkSession"):
+        from pyspark.sql.connect.dataframe import DataFrame
+        from pyspark.sql.connect.plan import LocalRelation
+
+        return DataFrame.withPlan(LocalRelation(table, schema.json()), spark)
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+
+    jvm = spark._jvm
+    batches = spark.sparkContext._serialize_to_jvm(
+        table.to_batches(),
+        ArrowStreamSerializer(),
+        jvm.PythonSQLUtils.readArrowStreamFromFile,
+        jvm.ArrowIteratorServer,
+    )
+    return frame_class()(jvm.PythonSQLUtils.toDataFrame(batches, schema.json(), spark._jsparkSession), spark)
+
+
+def arrow_of_frame(frame: Any) -> pa.Table:
+    """The rows of a DataFrame as an Arrow table."""
+    import pyarrow as pa
+
+    table: pa.Table
+    if installed() >= (4, 0):
+        table = frame.toArrow()
+        return table
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(frame.schema)
+    batches = frame._collect_as_arrow()
+    table = pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+    return table

@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from indextables.spark.versions import classic
+
 
 def attached() -> Any:
     """A Python session over the JVM's session."""
@@ -23,8 +25,8 @@ def attached() -> Any:
     context = SparkContext(gateway=gateway, jsc=java, conf=SparkConf(_jconf=java.getConf()))
     if context.master.startswith("local"):
         context.pythonExec = sys.executable
-    classic = getattr(spark.sql.classic, "SparkSession$")
-    return SparkSession(context, getattr(classic, "MODULE$").getDefaultSession().get())
+    sessions = getattr(classic(gateway.jvm), "SparkSession$")
+    return SparkSession(context, getattr(sessions, "MODULE$").getDefaultSession().get())
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from indextables.log.transaction_log import TransactionLog
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import READ_KEYS, CallSettings, settings_for
+from indextables.spark.versions import classic, frame_class
 
 
 @dataclass(frozen=True)
@@ -46,17 +47,13 @@ class JvmRequest:
 
     def frame(self, name: str) -> Any:
         """A Dataset passed with the request; None if there is none."""
-        from pyspark.sql.classic.dataframe import DataFrame
-
         dataset = self.objects.get(name)
-        return None if dataset is None else DataFrame(dataset, self.spark)
+        return None if dataset is None else frame_class()(dataset, self.spark)
 
     def frame_of_plan(self, name: str) -> Any:
         """A logical plan passed with the request, as a DataFrame; None if there is none."""
-        from pyspark.sql.classic.dataframe import DataFrame
-
         plan = self.objects.get(name)
         if plan is None:
             return None
-        datasets = getattr(self.spark.sparkContext._jvm.org.apache.spark.sql.classic, "Dataset$")
-        return DataFrame(getattr(datasets, "MODULE$").ofRows(self.spark._jsparkSession, plan), self.spark)
+        datasets = getattr(classic(self.spark.sparkContext._jvm), "Dataset$")
+        return frame_class()(getattr(datasets, "MODULE$").ofRows(self.spark._jsparkSession, plan), self.spark)

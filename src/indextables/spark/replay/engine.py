@@ -46,6 +46,7 @@ from indextables.spark.replay.form import in_micros, spark_schema
 from indextables.spark.replay.pushdown import Pushable, pushable
 from indextables.spark.replay.shared import FrameColumns, SharedFrame, needs_of
 from indextables.spark.replay.skipping import FileColumns, Skipping, skipping
+from indextables.spark.versions import arrow_of_frame, frame_of_arrow
 from indextables.spark.workers import default_width
 
 logger = logging.getLogger(__name__)
@@ -215,7 +216,7 @@ class SparkEngine:
                 VECTOR: pa.array([dv or "" for _, dv in touched], pa.string()),
             }
         )
-        return _without(frame, F.broadcast(self._spark.createDataFrame(keys)))
+        return _without(frame, F.broadcast(frame_of_arrow(self._spark, keys)))
 
     def _delta_frame(
         self, raw: pa.Table, names: DeltaColumns, statistics: frozenset[str] | None = None
@@ -224,7 +225,7 @@ class SparkEngine:
         struct = pa.StructArray.from_arrays(
             [column.combine_chunks() for column in raw.columns], fields=list(raw.schema)
         )
-        adds = self._spark.createDataFrame(pa.table({delta_adds.ADD: struct}))
+        adds = frame_of_arrow(self._spark, pa.table({delta_adds.ADD: struct}))
         # Their paths are decoded already.
         form = delta_adds.files_frame(adds, names, statistics)
         return form.withColumn("path", F.col(delta_adds.raw_column("path")))
@@ -236,20 +237,20 @@ class SparkEngine:
         if isinstance(request, DeltaRequest) and request.only_with_vectors:
             frame = frame.where(F.col(delta_adds.raw_column("deletionVector"))["storageType"].isNotNull())
         if request.where is None:
-            rows = frame.select(*output).toArrow()
+            rows = arrow_of_frame(frame.select(*output))
             counts = PruneMetrics(considered=rows.num_rows, kept=rows.num_rows)
             return _finished(rows, request), counts
         pushed = pushable(request.where, frame, request)
         if pushed is not None:
             considered, after, crossed = _counted(frame, conditions, pushed)
             narrowed = frame if crossed else frame.where(pushed.condition)
-            rows = narrowed.where(conditions.everything).select(*output).toArrow()
+            rows = arrow_of_frame(narrowed.where(conditions.everything).select(*output))
         else:
             seen = Observation()
             counted = frame.withColumn("__keep", conditions.everything).observe(
                 seen, F.count(F.lit(1)).alias("considered"), _count_if(conditions.by_partition).alias("after")
             )
-            rows = counted.where("__keep").select(*output).toArrow()
+            rows = arrow_of_frame(counted.where("__keep").select(*output))
             considered, after = seen.get["considered"], seen.get["after"] or 0
         left = rows.num_rows
         metrics = PruneMetrics(considered, considered - after, after - left, left)
@@ -331,7 +332,7 @@ def replay_frame(spark: Any, request: ReplayRequest) -> DataFrame:
     recent = [] if isinstance(whole.tail, LongTail) else list(whole.tail.adds.values())
     rows = tabulate(recent, whole.schema, whole.partition_columns, whole.store)
     schema = spark_schema(rows.schema)
-    tail = spark.createDataFrame(in_micros(rows.select(schema.names)), schema)
+    tail = frame_of_arrow(spark, in_micros(rows.select(schema.names)), schema)
     return tail if live is None else live.frame.unionByName(tail, allowMissingColumns=True)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.spark.options import is_connect
 from indextables.spark.search.tasks import SearchTask, count_hits
+from indextables.spark.versions import frame_of_arrow
 from indextables.split.layout import SplitRef
 from indextables.split.search.metrics import SearchMetrics
 
@@ -74,7 +75,7 @@ def local_frame(
     batches = list(run(task))
     if not batches:
         return spark.createDataFrame([], schema)
-    return spark.createDataFrame(pa.Table.from_batches(batches), schema)
+    return frame_of_arrow(spark, pa.Table.from_batches(batches), schema)
 
 
 def is_near(spark: Any, task: SearchTask) -> bool:

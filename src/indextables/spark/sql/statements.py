@@ -35,6 +35,7 @@ from indextables.spark.read.views import (
 from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import hidden_frame, no_index, with_highlights
 from indextables.spark.sql.bucket_functions import make_functions
+from indextables.spark.versions import frame_of_arrow
 from indextables.sql.recogniser import (
     Change,
     CreateView,
@@ -72,9 +73,9 @@ def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mappi
         statement = recognise(text)
     match statement.form:
         case MaintenanceCommand():
-            return spark.createDataFrame(run_sql(text, spark))
+            return frame_of_arrow(spark, run_sql(text, spark))
         case SharedCommand() as command if _is_ours(spark, command):
-            return spark.createDataFrame(run_sql(text, spark))
+            return frame_of_arrow(spark, run_sql(text, spark))
         case CreateView() as created if created.temporary or not names_tables(spark):
             return _create_view(spark, created)
         case Change() as change if (table := _table_of_view(spark, change.target)) is not None:

@@ -70,17 +70,7 @@ final class CaseClasses {
     }
   }
 
-  // since 4.0
-  static scala.collection.immutable.Seq seq(List list) { return scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
-
-  static java.util.Map java(Object map) { return scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Map) map); }
-
-  static Object scalaMap(java.util.Map map) {
-    return scala.collection.immutable.Map$.MODULE$.from(scala.jdk.javaapi.CollectionConverters.asScala(map));
-  }
-  // end
-  // until 4.0
-  static scala.collection.Seq seq(List list) {
+  static scala.collection.immutable.Seq seq(List list) {
     return ((scala.collection.Iterable) scala.collection.JavaConverters.asScalaBufferConverter(list).asScala()).toList();
   }
 
@@ -89,8 +79,11 @@ final class CaseClasses {
   }
 
   static Object scalaMap(java.util.Map map) {
-    scala.collection.Map converted = (scala.collection.Map) scala.collection.JavaConverters.mapAsScalaMapConverter(map).asScala();
-    return ((scala.collection.TraversableOnce) converted).toMap(scala.Predef$.MODULE$.$conforms());
+    Object made = scala.collection.immutable.Map$.MODULE$.empty();
+    for (java.util.Iterator i = map.keySet().iterator(); i.hasNext();) {
+      Object key = i.next();
+      made = ((scala.collection.immutable.Map) made).updated(key, map.get(key));
+    }
+    return made;
   }
-  // end
 }
