@@ -34,7 +34,7 @@ LAYERS = (
     ("connection",),
     ("handle",),
     ("table", "delta", "maintenance"),
-    ("any_table",),
+    ("any_table", "one_call"),
     ("ingest",),
     ("sql",),
     ("report",),

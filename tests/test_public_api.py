@@ -12,14 +12,14 @@ import indextables as it
 
 NAMES = {
     "AddAction", "CommitInfo", "DeltaTable", "Error", "MetadataAction", "ProtocolAction", "RemoveAction", "SkipAction", "Table",
-    "TransactionLog", "TxnAction", "check", "col", "configure", "connect", "delta", "errors", "plain_query", "repair_log", "sql",
-    "truncate_statistics",
+    "TransactionLog", "TxnAction", "check", "col", "configure", "connect", "delta", "errors", "open", "plain_query",
+    "read", "repair_log", "sql", "truncate_statistics", "write",
 }  # fmt: skip
 
 TABLE = {
     "append", "as_of", "checkpoint", "count", "create", "delete", "describe", "drop_partitions", "exists", "explain_score", "files",
-    "history", "last_scan", "merge_splits", "metadata", "open", "overwrite", "partition_columns", "protocol", "purge",
-    "refresh", "restore", "scan", "schema", "search", "search_df", "skipped_files", "spark_schema", "to_df",
+    "head", "history", "last_scan", "merge_splits", "metadata", "open", "overwrite", "partition_columns", "protocol", "purge",
+    "refresh", "restore", "sample", "scan", "schema", "search", "search_df", "skipped_files", "spark_schema", "to_df", "to_pandas", "to_polars",
     "truncate_history", "uri", "version",
 }  # fmt: skip
 

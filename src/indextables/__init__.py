@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from indextables.model.actions import SkipAction as SkipAction
     from indextables.model.actions import TxnAction as TxnAction
     from indextables.model.stats import truncate_statistics as truncate_statistics
+    from indextables.one_call import open as open  # noqa: A004
+    from indextables.one_call import read as read
+    from indextables.one_call import write as write
     from indextables.predicate.tree import col as col
     from indextables.sql.runner import sql as sql
     from indextables.table import Table as Table
@@ -47,10 +50,13 @@ _HOMES = {
     "TxnAction": "indextables.model.actions",
     "check": "indextables.maintenance",
     "col": "indextables.predicate.tree",
+    "open": "indextables.one_call",
     "plain_query": "indextables.index.query.syntax",
+    "read": "indextables.one_call",
     "repair_log": "indextables.maintenance",
     "sql": "indextables.sql.runner",
     "truncate_statistics": "indextables.model.stats",
+    "write": "indextables.one_call",
 }
 _MODULES = {"delta": "indextables.delta", "errors": "indextables.errors"}
 
@@ -72,10 +78,13 @@ __all__ = [
     "connect",
     "delta",
     "errors",
+    "open",
     "plain_query",
+    "read",
     "repair_log",
     "sql",
     "truncate_statistics",
+    "write",
 ]
 
 

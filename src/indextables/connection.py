@@ -7,11 +7,14 @@ per handle; everything under them gets the Runtime and never sees a session.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indextables.lazy import load
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
+
+if TYPE_CHECKING:
+    from indextables.log.transaction_log import TransactionLog
 
 
 def options_and_runtime(
@@ -27,6 +30,14 @@ def options_and_runtime(
         return Options.of(options), LOCAL
     session = load("indextables.spark.session")
     return session.options_of(spark, options, None if uri is None else str(uri)), session.runtime_of(spark)
+
+
+def open_log(uri: Any, options: Mapping[str, Any] | Options | None, spark: Any = None) -> TransactionLog:
+    """The log of a table at a path; nothing is read yet."""
+    from indextables.log.transaction_log import TransactionLog
+
+    resolved, runtime = options_and_runtime(spark, options, uri)
+    return TransactionLog.open(uri, resolved, runtime=runtime)
 
 
 def delta_frames() -> Any:

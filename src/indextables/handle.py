@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     import pyarrow as pa
 
     from indextables.log.snapshot import Snapshot
@@ -77,6 +79,43 @@ class Handle(Generic[S]):
     def last_scan(self) -> ScanMetrics | None:
         """How the last files, scan, count or search came about; it grows while batches are being read."""
         return None if self._record is None else self._record.metrics
+
+    # In a notebook or a script
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        # A handle is one, however many rows it has: `if table:` asks no store.
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """A handle holds nothing open between two calls, so there is nothing to close."""
+
+    def head(self, n: int = 10) -> pa.Table:
+        """The first rows, in the order of the table."""
+        with self.scan() as rows:
+            return rows.head(n)
+
+    def to_pandas(self, **options: Any) -> Any:
+        """All rows as a pandas DataFrame; `scan` and `search` take a filter, columns and a limit first."""
+        return self.scan().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """All rows as a Polars DataFrame; `scan` and `search` take a filter, columns and a limit first."""
+        return self.scan().to_polars()
+
+    def count(self, where: Any = None) -> int:
+        """How many rows there are, or match a filter."""
+        raise NotImplementedError
 
     def scan(self, where: Any = None, columns: Any = None) -> Rows:
         """The rows, or those for which the filter is true, as a stream of batches."""

@@ -10,8 +10,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from indextables.connection import options_and_runtime
-from indextables.errors import NotATableError, OptionError, TableError
+from indextables.connection import open_log
+from indextables.errors import NotATableError, OptionError, SchemaError, TableError
 from indextables.handle import Handle
 from indextables.ops.progress import in_notebook
 from indextables.options import Options, parse_size
@@ -48,33 +48,33 @@ class Table(Handle["Snapshot"]):
     def create(
         cls,
         uri: str | os.PathLike[str],
-        schema: Any,
-        partition_by: Sequence[str] = (),
+        schema: Any = None,
+        partition_by: str | Sequence[str] = (),
         options: Mapping[str, Any] | Options | None = None,
         spark: Any = None,
+        *,
+        data: Any = None,
+        text: str | Sequence[str] = (),
     ) -> Self:
         """Create a table, or open the one that is there if its schema and partitioning agree.
 
-        `schema` is a pyarrow Schema, a Spark StructType or its JSON text. Options
-        such as `indexing.typemap.message = text` say which columns can be searched.
-        """
-        from indextables.index.settings import from_options
-        from indextables.model.fields import normalise_schema
-        from indextables.model.stats import check_column_options
-        from indextables.ops.table_settings import properties_from_options
-        from indextables.ops.write.rows import settings_for_write
+        `schema` is a pyarrow Schema, a Spark StructType or its JSON text. `text` names the columns that can
+        be searched by words; options such as `indexing.typemap.code = string` say more about indexing.
 
-        resolved = Options.of(options)
-        columns = normalise_schema(schema)
-        spec = from_options(resolved, columns)
-        check_column_options(resolved.explicit, columns)
-        log = _log(uri, resolved, spark)
-        log.initialize(
-            columns, partition_by, properties={**spec.to_properties(), **properties_from_options(resolved)}
-        )
-        snapshot = log.snapshot(max_staleness_s=0)
-        settings_for_write(snapshot, snapshot.schema, resolved)
-        return cls(log, snapshot)
+        With `data`, anything that `append` takes, the rows are version 1 of the new table and `schema` may be
+        left out. There must be no table yet, and if the rows cannot be written there is none afterwards.
+        """
+        from indextables.ops.write.definition import Definition
+        from indextables.ops.write.save import column_list, save, with_text
+
+        settings, partition_columns = with_text(options, text), column_list(partition_by)
+        log = open_log(uri, settings, spark)
+        if data is not None:
+            save(log, data, "error", settings, partition_columns, schema)
+            return cls(log, log.snapshot())
+        if schema is None:
+            raise SchemaError("a table is created from a schema, or from data that has one; give one of them")
+        return cls(log, Definition.of(schema, partition_columns, options=settings).create(log))
 
     @classmethod
     def open(
@@ -86,7 +86,7 @@ class Table(Handle["Snapshot"]):
         spark: Any = None,
     ) -> Self:
         """Open a table at its newest version, at a version, or as it was at a moment."""
-        log = _log(uri, options, spark)
+        log = open_log(uri, options, spark)
         snapshot = log.snapshot(version, as_of)
         fixed = version is not None or as_of is not None
         return cls(log, snapshot, pinned=fixed and not log.is_newest(snapshot))
@@ -95,7 +95,7 @@ class Table(Handle["Snapshot"]):
     def exists(cls, uri: str | os.PathLike[str], options: Mapping[str, Any] | Options | None = None) -> bool:
         """Whether a path holds a table."""
         try:
-            _log(uri, options).snapshot()
+            open_log(uri, options).snapshot()
         except NotATableError:
             return False
         return True
@@ -271,13 +271,26 @@ class Table(Handle["Snapshot"]):
         more = {"limit": limit, "score": score, "operator": operator}
         return self._frames("search_df").search(self._snapshot, query, where=where, columns=columns, **more)
 
+    def sample(self, n: int, seed: int | None = None) -> pa.Table:
+        """Rows drawn at random, each with the same chance, in the order of the table; at most all of them.
+
+        The same version and seed give the same rows.
+        """
+        from indextables.ops.read.sample import sample
+
+        rows, self._record = sample(self._snapshot, n, seed)
+        return rows
+
     # Writing
 
     def append(
         self, data: Any, *, merge_schema: bool = False, txn: TxnAction | None = None,
         user_metadata: str | None = None, options: Mapping[str, Any] | None = None,
     ) -> WriteResult:  # fmt: skip
-        """Add rows: a pyarrow Table, batches, or anything with the Arrow C stream interface.
+        """Add rows.
+
+        `data` is a pandas or Polars DataFrame, a dict of columns, a list of dicts, a DuckDB relation, Arrow
+        data, or an iterable of batches. Columns are matched by name.
 
         `merge_schema` lets the schema grow by new columns and wider types. A batch that may be sent
         again carries a `txn`, the name of the sender and its number of the batch: what the table has
@@ -478,14 +491,7 @@ class Table(Handle["Snapshot"]):
         return frames
 
 
-def _log(uri: Any, options: Any, spark: Any = None) -> TransactionLog:
-    from indextables.log.transaction_log import TransactionLog
-
-    resolved, runtime = options_and_runtime(spark, options, uri)
-    return TransactionLog.open(uri, resolved, runtime=runtime)
-
-
 def _reopened(kind: type[Table], uri: str, version: int, pinned: bool, options: Mapping[str, str]) -> Table:
     """A table that was pickled: a handle on the version it had, without Spark."""
-    log = _log(uri, options)
+    log = open_log(uri, options)
     return kind(log, log.snapshot(version), pinned=pinned)

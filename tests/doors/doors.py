@@ -151,6 +151,15 @@ def scan(asking: Asking) -> Any:
     return sorted(rows["id"].to_pylist())
 
 
+def read(asking: Asking) -> Any:
+    """it.read."""
+    _only(asking, "rows")
+    where, query, version = asking.where(), asking.query(), asking.question.version
+    path = str(asking.world.path)
+    rows = it.read(path, where, ["id"], query=query, version=version, options=asking.options)
+    return sorted(rows.read_all()["id"].to_pylist())
+
+
 def count(asking: Asking) -> Any:
     """Table.count: the number of rows, which has to be that of the ids."""
     _only(asking, "rows")
@@ -569,6 +578,7 @@ def _only(asking: Asking, *kinds: str) -> None:
 
 DOORS: dict[str, Callable[[Asking], Any]] = {
     "scan": scan,
+    "it.read": read,
     "count": count,
     "search": search,
     "scan sort": sorted_scan,

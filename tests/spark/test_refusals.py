@@ -115,7 +115,7 @@ def test_a_refused_write_leaves_the_directory_byte_identical(
     [
         (
             "CREATE TABLE made (id INT) USING indextables LOCATION '{path}'",
-            "is a table with the schema id int64 not null, s string not null, not id int32",
+            "~ id: int64 NOT NULL in the table, int32 in the given schema",
         ),
         (
             "CREATE TABLE made USING indextables LOCATION '{path}' TBLPROPERTIES ('a' = 'b')",

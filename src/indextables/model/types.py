@@ -242,6 +242,12 @@ def spark_type(kind: pa.DataType, where: str) -> pa.DataType:
     if _is_list(kind):
         item = spark_type(kind.value_type, where + ".element")
         return pa.list_(pa.field("element", item, nullable=kind.value_field.nullable))
+    if is_.is_null(kind):
+        raise SchemaError(
+            f"column {where!r} holds only nulls, so its type is not known; cast it to a type, or create the "
+            "table with a schema",
+            column=where,
+        )
     raise SchemaError(
         f"column {where!r} has the Arrow type {kind}, which Spark cannot store; cast it to a type it can",
         column=where,

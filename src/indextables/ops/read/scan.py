@@ -73,7 +73,7 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     """How many rows there are, or match; files whose statistics decide are not opened."""
     require_parquet(snapshot)
     if node is None:
-        return sum(_row_count(snapshot, ref) for ref in live_splits(snapshot))
+        return sum(row_count(snapshot, ref) for ref in live_splits(snapshot))
     import pyarrow.compute as pc
 
     from indextables.ops.read.matching import sort_files
@@ -83,7 +83,7 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     record.planned(matches.plan.metrics, matches.plan.replay)
     lengths = matches.whole.column("num_records")
     unknown = splits_at(snapshot, matches.whole.filter(pc.is_null(lengths)).column("path").to_pylist())
-    total: int = pc.sum(lengths, min_count=0).as_py() + sum(_row_count(snapshot, ref) for ref in unknown)
+    total: int = pc.sum(lengths, min_count=0).as_py() + sum(row_count(snapshot, ref) for ref in unknown)
     doubtful = splits_at(snapshot, matches.doubtful.column("path").to_pylist())
     refs = with_trigrams(snapshot, node, doubtful, record)
     counts, left = run_in_duckdb(snapshot, refs, node, DuckQuery("count(*)"))
@@ -95,7 +95,8 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     return total + sum(in_order(pieces, default_parallelism()))
 
 
-def _row_count(snapshot: Snapshot, ref: SplitRef) -> int:
+def row_count(snapshot: Snapshot, ref: SplitRef) -> int:
+    """How many rows a split has, from the log or its footer."""
     return open_split(snapshot.store, ref).rows if ref.num_records is None else ref.num_records
 
 

@@ -24,8 +24,9 @@ from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.replace import NEVER_COMMITTED
 from indextables.ops.rewrite.rows import discard
 from indextables.ops.write.after_write import after_write
+from indextables.ops.write.data import ArrowData, batches_of, to_arrow
 from indextables.ops.write.replace_where import MatchingRowsRemoved, checked, condition
-from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
+from indextables.ops.write.rows import WritePlan, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
 from indextables.split.write.build import BuiltSplit
@@ -74,18 +75,18 @@ def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
     table turns out to be described otherwise by now, it begins again, provided its rows can be read again.
     """
     result = None
-    cached = log.newest_seen()
-    if cached is not None and not order.overwrite and isinstance(data, pa.Table | pa.RecordBatch):
-        result = _write_on(log, cached, data, order, assumed=True)
+    cached, source = log.newest_seen(), to_arrow(data)
+    if cached is not None and not order.overwrite and isinstance(source, pa.Table):
+        result = _write_on(log, cached, source, order, assumed=True)
     if result is None:
-        result = _write_on(log, log.snapshot(max_staleness_s=0), data, order)
+        result = _write_on(log, log.snapshot(max_staleness_s=0), source, order)
         assert result is not None
     after_write(log)
     return result
 
 
 def _write_on(
-    log: TransactionLog, snapshot: Snapshot, data: Any, order: Order, *, assumed: bool = False
+    log: TransactionLog, snapshot: Snapshot, source: ArrowData, order: Order, *, assumed: bool = False
 ) -> WriteResult | None:
     """Write rows planned on a version; None if it was only assumed to be current and is not."""
     newest = log.look_beside()
@@ -94,9 +95,8 @@ def _write_on(
         return assumed and newest().metadata != snapshot.metadata
 
     try:
-        data_schema, batches = as_batches(data)
-        settings = snapshot.settings
-        schema = data_schema if data_schema.names else snapshot.schema
+        batches, settings = batches_of(source), snapshot.settings
+        schema = source.schema if source.schema.names else snapshot.schema
         plan = planned(snapshot, schema, settings, order)
         if order.where is not None:
             node = condition(order.where, snapshot.schema, settings)

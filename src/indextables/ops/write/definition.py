@@ -25,6 +25,7 @@ from indextables.model.fields import check_partition_columns, normalise_schema, 
 from indextables.model.stats import check_column_options
 from indextables.model.truncation import Truncated
 from indextables.ops.table_settings import indexing_of, properties_from_options
+from indextables.ops.write.evolution import schema_difference
 from indextables.ops.write.rows import WritePlan, settings_for_write
 from indextables.options import PREFIX, Options, canonical, check_properties
 from indextables.split.write.build import BuiltSplit
@@ -76,13 +77,23 @@ class Definition:
 
     def create(self, log: TransactionLog, *, table_id: str | None = None) -> Snapshot:
         """Write version 0; a table that is there has to be as defined."""
-        log.initialize(
-            self.schema,
-            self.partition_columns,
-            properties=self.properties,
-            table_id=table_id,
-            description=self.comment,
-        )
+        try:
+            log.initialize(
+                self.schema,
+                self.partition_columns,
+                properties=self.properties,
+                table_id=table_id,
+                description=self.comment,
+            )
+        except SchemaError as other:
+            lines = schema_difference(log.snapshot().schema, self.schema, "the table", "the given schema")
+            if not lines:
+                raise
+            raise SchemaError(
+                f"{log.uri} is a table with another schema:\n  " + "\n  ".join(lines) + "\n"
+                "Open it as it is, or choose another path.",
+                differences=tuple(lines), uri=log.uri,
+            ) from other  # fmt: skip
         created = log.snapshot(max_staleness_s=0)
         settings_for_write(created, created.schema, Options.of(indexing_of(self.properties)))
         return created

@@ -42,6 +42,29 @@ def differences(table: pa.Schema, data: pa.Schema) -> list[str]:
     return lines
 
 
+def schema_difference(one: pa.Schema, other: pa.Schema, name_of_one: str, name_of_other: str) -> list[str]:
+    """How two schemas differ, one line for each column; columns are matched by name."""
+    lines = []
+    for item in one:
+        match = find_field(other, item.name)
+        if match is None:
+            lines.append(f"- {item.name} {_shown(item)}: only in {name_of_one}")
+        elif _shown(match) != _shown(item):
+            both = f"{_shown(item)} in {name_of_one}, {_shown(match)} in {name_of_other}"
+            lines.append(f"~ {item.name}: {both}")
+    lines.extend(
+        f"+ {item.name} {_shown(item)}: only in {name_of_other}"
+        for item in other
+        if find_field(one, item.name) is None
+    )
+    if not lines and one.names != other.names:
+        lines.append(
+            f"the columns of {name_of_one} are {', '.join(one.names)}, those of {name_of_other} "
+            f"{', '.join(other.names)}"
+        )
+    return lines
+
+
 def check_data(table: pa.Schema, data: pa.Schema, uri: str) -> None:
     """Refuse data that does not fit the table, showing every difference."""
     lines = differences(table, data)

@@ -9,9 +9,8 @@ splits stay, and PURGE decides about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -178,41 +177,6 @@ def _contradiction(current: IndexField, requested: IndexField, uri: str) -> Opti
 
 def _shown(item: IndexField) -> str:
     return f"{item.kind} (tokenizer {item.tokenizer}, {item.record})" + (" fast" if item.fast else "")
-
-
-def as_batches(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema and the batches of whatever holds Arrow data."""
-    if isinstance(data, pa.RecordBatch):
-        return data.schema, iter([data])
-    if isinstance(data, pa.Table):
-        return data.schema, iter(data.to_batches())
-    if isinstance(data, pa.RecordBatchReader):
-        return data.schema, iter(data)
-    if hasattr(data, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(data)
-        return reader.schema, iter(reader)
-    if isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
-        batches = iter(data)
-        first = next(batches, None)
-        if first is None:
-            return pa.schema([]), iter(())
-        schema, parts = as_batches(first)
-        return schema, _chained(parts, batches, schema)
-    raise SchemaError(
-        f"cannot write {type(data).__name__}; give a pyarrow Table, RecordBatch or RecordBatchReader, "
-        "an iterable of batches, or anything with the Arrow C stream interface"
-    )
-
-
-def _chained(
-    first: Iterator[pa.RecordBatch], rest: Iterator[Any], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    yield from first
-    for item in rest:
-        item_schema, parts = as_batches(item)
-        if not item_schema.equals(schema):
-            raise SchemaError(f"a batch has the schema {item_schema}, and the first had {schema}")
-        yield from parts
 
 
 def build(

@@ -42,7 +42,8 @@ from indextables.ops.rewrite.rows import (
 )
 from indextables.ops.rewrite.values import rewrite_values, same_values
 from indextables.ops.write.after_write import after_write
-from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
+from indextables.ops.write.data import batches_of, to_arrow
+from indextables.ops.write.rows import WritePlan, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import Column, Compare, Literal, Node, all_of
 from indextables.split.write.build import BuiltSplit
@@ -166,12 +167,11 @@ def run_upsert(
     """Merge rows; nothing is committed unless everything could be read."""
     snapshot = log.snapshot(max_staleness_s=0)
     require_writable(snapshot)
-    schema, batches = as_batches(data)
-    settings = snapshot.settings
-    plan = plan_write(snapshot, schema, settings)
-    keys = _key_columns([on] if isinstance(on, str) else on, snapshot, schema)
+    rows, settings = to_arrow(data), snapshot.settings
+    plan = plan_write(snapshot, rows.schema, settings)
+    keys = _key_columns([on] if isinstance(on, str) else on, snapshot, rows.schema)
     with tempfile.TemporaryDirectory(prefix="indextables-") as scratch:
-        source = _spilled(batches, plan, keys, settings, Path(scratch, "source.arrow"))
+        source = _spilled(batches_of(rows), plan, keys, settings, Path(scratch, "source.arrow"))
         return _merged(log, snapshot, source, plan, clauses, settings)
 
 

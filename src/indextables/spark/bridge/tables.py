@@ -15,6 +15,7 @@ from indextables.ops.write.alter import TableChange, run_alter
 from indextables.ops.write.commit import Order, outcome
 from indextables.ops.write.definition import Definition
 from indextables.ops.write.delete import run_delete
+from indextables.ops.write.save import newest
 from indextables.options import Options
 from indextables.predicate.tree import TRUE
 from indextables.spark.bridge.request import JvmRequest
@@ -26,7 +27,7 @@ from indextables.spark.read.planner import conjunction
 from indextables.spark.read.version import snapshot_of
 from indextables.spark.requests import ReadRequest
 from indextables.spark.write.job import Job, run_job, written
-from indextables.spark.write.save import first_write, newest
+from indextables.spark.write.save import first_write
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot

@@ -9,23 +9,21 @@ created after its first splits exist, so a failed job leaves no table behind.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import NotATableError, OptionError, SchemaError, TableError
+from indextables.errors import OptionError, SchemaError, TableError
 from indextables.log.snapshot import Snapshot
-from indextables.log.table_kind import refuse_foreign
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.model.names import find_name, require_name
 from indextables.ops.results import WriteResult
-from indextables.ops.rewrite.rows import discard
+from indextables.ops.write import save
 from indextables.ops.write.commit import Order, commit_splits, planned
 from indextables.ops.write.definition import Definition
 from indextables.ops.write.replace_where import condition
-from indextables.ops.write.rows import effective
+from indextables.ops.write.rows import WritePlan, effective
 from indextables.options import Options
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import WRITE_KEYS, CallSettings, settings_for
@@ -33,6 +31,7 @@ from indextables.spark.read.views import tables_in_frame
 from indextables.spark.requests import WriteRequest
 from indextables.spark.workers import spark_schema
 from indextables.spark.write.job import Job, run_job, schema_of, written
+from indextables.split.write.build import BuiltSplit
 
 if TYPE_CHECKING:
     from indextables.spark.read.frame import LoadedTable
@@ -43,14 +42,11 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     settings = settings_for(spark, request.options, WRITE_KEYS, request.path)
     log = open_log(spark, request.path, settings.table)
     order = _order(spark, request, settings)
-    snapshot = newest(log)
+    snapshot = save.newest(log)
     if snapshot is None:
         return _save_new(frame, log, settings.options(), order, request)
     if request.mode == "error":
-        raise TableError(
-            f"{log.uri} is a table already. Use mode 'append' or 'overwrite', or choose another path.",
-            uri=log.uri,
-        )
+        raise save.exists_error(log.uri)
     if request.mode == "ignore" or _is_done(snapshot, order.txn):
         return None
     frame = _without_void(frame, snapshot)
@@ -61,16 +57,6 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
         order = replace(order, expected_version=_reads_version(frame, snapshot))
     built = run_job(frame, Job(plan, log.store.spec(), options, str(order.where), where))
     return written(log, commit_splits(log, snapshot, plan, built, order, options), options)
-
-
-def newest(log: TransactionLog) -> Snapshot | None:
-    """The newest snapshot of the table; None when there is no table."""
-    try:
-        return log.snapshot(max_staleness_s=0)
-    except NotATableError:
-        # Found out before any split is built: nothing is ever written beside another system's log.
-        refuse_foreign(log.store)
-        return None
 
 
 def insert_frame(
@@ -107,8 +93,7 @@ def insert_frame(
 def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> Order:
     call = settings.call
     where = call.get("replaceWhere") if request.where is None else request.where
-    if request.mode not in ("error", "ignore", "append", "overwrite"):
-        raise OptionError(f"mode {request.mode!r} is not one of error, ignore, append, overwrite")
+    save.check_mode(request.mode)
     overwrite_schema = settings.flag("overwriteSchema")
     if request.mode != "overwrite" and (where is not None or overwrite_schema):
         name = "replaceWhere" if where is not None else "overwriteSchema"
@@ -173,24 +158,13 @@ def first_write(
     frame: Any, log: TransactionLog, options: Options, definition: Definition, order: Order, *, mode: str
 ) -> WriteResult | None:
     """The first write of a table: its splits, then version 0, then the commit."""
-    plan = definition.first_plan(str(uuid.uuid4()))
-    where = None if order.where is None else condition(order.where, plan.schema, options)
-    built = run_job(frame, Job(plan, log.store.spec(), options, str(order.where), where))
-    adds = [split.add for split in built]
-    try:
-        created = definition.create(log, table_id=plan.table_id)
-    except SchemaError:
-        discard(log.store, adds)
-        raise
-    if created.split_table_id != plan.table_id and mode in ("error", "ignore"):
-        discard(log.store, adds)
-        if mode == "ignore":
-            return None
-        raise TableError(
-            f"{log.uri} was created by another writer meanwhile; nothing was written", uri=log.uri
-        )
-    first = Order(txn=order.txn, user_metadata=order.user_metadata)
-    return written(log, commit_splits(log, created, plan, built, first, options), options)
+    where = None if order.where is None else condition(order.where, definition.schema, options)
+
+    def built(plan: WritePlan) -> Sequence[BuiltSplit]:
+        return run_job(frame, Job(plan, log.store.spec(), options, str(order.where), where))
+
+    result = save.first_write(log, definition, built, order, options, mode=mode)
+    return None if result is None else written(log, result, options)
 
 
 def _reads_version(frame: Any, snapshot: Snapshot) -> int | None:
