@@ -8,6 +8,7 @@ import re
 import warnings
 from pathlib import Path
 
+from indextables import lazy
 from indextables.log.snapshot import Snapshot
 
 ROOT = Path(__file__).parent.parent
@@ -66,6 +67,8 @@ HOMES = {
 }
 # The modules that reach for a layer above them: the package root, and the one door from the facades to Spark.
 DOORS = {"__init__.py", "connection.py"}
+# The layers in which a function may import what it needs; everywhere else `indextables.lazy` does it.
+FACADES = {"table", "delta", "maintenance", "any_table", "one_call", "demo", "cli", "spark"}
 # Names of the package root that are no modules.
 ROOT_NAMES = {"__version__"}
 # Beyond these sizes a module or a package is listed, for a reviewer to look at; nothing fails.
@@ -104,6 +107,8 @@ def imports_of(path: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{name_of(path)}: relative import"
             names += [f"{node.module}.{alias.name}" for alias in node.names]
+            if node.module == "indextables.lazy":
+                names += [lazy.LIBRARIES[alias.name] for alias in node.names if alias.name in lazy.LIBRARIES]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in PATHS:
             names.append(node.value)
     return names
@@ -203,9 +208,23 @@ def test_a_heavy_dependency_is_imported_only_in_its_home():
     offenders = [
         f"{name_of(path)} imports {imported}, which belongs in {' or '.join(homes)}"
         for path in MODULES
+        if name_of(path) != "lazy.py"
         for imported in imports_of(path)
         if (homes := HOMES.get(imported.split(".")[0])) and not name_of(path).startswith(homes)
     ]
+    assert not offenders, "\n".join(offenders)
+
+
+def test_a_function_imports_nothing_outside_the_facades_and_the_command_line():
+    offenders = sorted(
+        f"{name_of(path)}:{node.lineno} {ast.unparse(node)}"
+        for path in MODULES
+        if layer_of(path) not in FACADES
+        for function in ast.walk(syntax_of(path))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
     assert not offenders, "\n".join(offenders)
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from indextables.lazy import load
+from indextables.lazy import later, load
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 
 if TYPE_CHECKING:
+    from indextables.log import transaction_log
     from indextables.log.transaction_log import TransactionLog
+else:
+    transaction_log = later("indextables.log.transaction_log")
 
 
 def options_and_runtime(
@@ -34,10 +37,8 @@ def options_and_runtime(
 
 def open_log(uri: Any, options: Mapping[str, Any] | Options | None, spark: Any = None) -> TransactionLog:
     """The log of a table at a path; nothing is read yet."""
-    from indextables.log.transaction_log import TransactionLog
-
     resolved, runtime = options_and_runtime(spark, options, uri)
-    return TransactionLog.open(uri, resolved, runtime=runtime)
+    return transaction_log.TransactionLog.open(uri, resolved, runtime=runtime)
 
 
 def delta_frames() -> Any:

@@ -8,14 +8,12 @@ store: an executor opens the store anew and reads by the same settings.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from indextables.lazy import pa
 from indextables.options import Options, SearchOptions
 from indextables.records import dataclass
 from indextables.storage.store import Store, StoreSpec, open_store
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +37,6 @@ class Reading:
 
     def columns(self, names: Sequence[str]) -> pa.Schema:
         """Some columns of the table, in the given order."""
-        import pyarrow as pa
-
         return pa.schema([self.schema.field(name) for name in names])
 
     def __reduce__(self) -> tuple[Any, ...]:

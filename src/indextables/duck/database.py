@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.lazy import duckdb
 from indextables.model.names import quoted_text
 from indextables.runtime import default_parallelism
 
@@ -29,8 +30,6 @@ def connect(**settings: str | int) -> Any:
     What does not fit goes to a directory of its own below the system's temporary files, which DuckDB removes
     again. By default it would be `.tmp` in the caller's working directory.
     """
-    import duckdb
-
     spilled = Path(tempfile.gettempdir(), f"indextables-{uuid.uuid4().hex}")
     connection = duckdb.connect(config={"temp_directory": str(spilled)})
     for name, value in settings.items():
@@ -44,8 +43,6 @@ def _cursor() -> Any:
 
     A forked child makes its own: the threads of its parent's are not there. It must not end that one either.
     """
-    import duckdb
-
     with _lock:
         database = _databases.get(os.getpid())
         if database is None:
@@ -63,8 +60,6 @@ class DuckError(Exception):
 
 def run(query: str, *values: object) -> pa.Table:
     """The result of a query, with values for its parameters."""
-    import duckdb
-
     try:
         with _cursor() as connection:
             rows: pa.Table = connection.sql(query, params=values).to_arrow_table()

@@ -17,11 +17,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.index.codec.numbers import Array, gather, starts_of
 from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField
 from indextables.index.tokens import GAPS, ID_MARK, LEAF_GAP, NULLS, address, analyzer, json_text, words_of
+from indextables.lazy import pc
 from indextables.records import dataclass
 
 _HEX_ID, _LONG_ID = 16, 20

@@ -20,6 +20,8 @@ from typing import Any
 
 import msgspec
 
+from indextables.lazy import tantivy
+
 ID_MARK = "\ua66e"
 """A letter that hardly occurs in text; it begins the words that represent identifiers in the index."""
 _ID = re.compile(
@@ -48,8 +50,6 @@ Tokenize = Callable[[str], list[str]]
 @lru_cache(maxsize=16)
 def analyzer(name: str) -> Any:
     """The tantivy analyzer behind a tokenizer; `words_of` is the whole definition."""
-    import tantivy
-
     if name == "raw":
         return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).build()
     if name == "whitespace":

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.display.plain import counted
 from indextables.errors import OptionError, StorageError
 from indextables.ingest.json_depth import CheckedJson
 from indextables.ingest.log_lines import LineReader, LogForm, line_shown, log_form, split_lines
 from indextables.ingest.log_times import Years
+from indextables.lazy import pc, pj, pq, pv
 from indextables.model.names import no_column
 
 FORMATS = ("csv", "jsonl", "parquet", "log")
@@ -141,17 +141,11 @@ def unparsed_times_message(path: str, reader: LineReader) -> str:
 
 def _rows(path: str, form: str, schema: pa.Schema | None, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     if form == "parquet":
-        import pyarrow.parquet as pq
-
         yield from pq.ParquetFile(path).iter_batches()
     elif form == "jsonl":
-        import pyarrow.json as pj
-
         options = pj.ParseOptions(explicit_schema=schema) if schema is not None else None
         yield from pj.open_json(CheckedJson(path), pj.ReadOptions(block_size=BLOCK_BYTES), options)
     else:
-        import pyarrow.csv as pv
-
         tabs = Path(path.removesuffix(".gz")).suffix.lower() == ".tsv"
         yield from pv.open_csv(
             pa.input_stream(path),

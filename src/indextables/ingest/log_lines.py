@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import OptionError
 from indextables.ingest.log_times import FORMS, INSTANT, Years, has_yearless, instants
+from indextables.lazy import pc
 
 TIME = "ts"
 MESSAGE = "message"

@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from indextables.lazy import pc
 
 INSTANT = pa.timestamp("us", "UTC")
 FORMS = "2024-05-03 10:00:05, 2024-05-03T10:00:05.123+02:00, 03/May/2024:10:00:05 +0200 and May  3 10:00:05"

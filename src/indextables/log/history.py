@@ -23,6 +23,7 @@ from indextables.errors import (
     OptionError,
     VersionNotFoundError,
 )
+from indextables.lazy import later, msgspec, pa
 from indextables.log.format.binding import foreign
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.segment import Listing, spans
@@ -31,9 +32,9 @@ from indextables.model.actions import CommitInfo
 from indextables.records import dataclass
 
 if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
-    import pyarrow as pa
+    import zoneinfo
+else:
+    zoneinfo = later("zoneinfo")
 
 logger = logging.getLogger(__name__)
 
@@ -218,8 +219,6 @@ def history_table(timeline: Timeline, limit: int | None = None) -> pa.Table:
     Versions between two others whose files are gone share a row: it has the number of the newest of them, an
     operation such as `MISSING 2-4`, and no time. They are logged too.
     """
-    import pyarrow as pa
-
     texts = pa.map_(pa.string(), pa.string())
     columns: dict[str, tuple[pa.DataType, Callable[[int, CommitInfo | None], Any]]] = {
         "version": (pa.int64(), lambda at, _: timeline.files[at].version),
@@ -280,20 +279,16 @@ def _operation(timeline: Timeline, at: int, info: CommitInfo | None) -> str | No
 
 
 def _texts(values: Any) -> list[tuple[str, str]]:
-    import msgspec
-
     return [
         (str(key), value if isinstance(value, str) else msgspec.json.encode(value).decode())
         for key, value in values.items()
     ]
 
 
-def _zone(name: str) -> ZoneInfo:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
+def _zone(name: str) -> zoneinfo.ZoneInfo:
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as bad:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as bad:
         raise OptionError(f"timeZone={name!r} is not a known time zone", key="timeZone", value=name) from bad
 
 

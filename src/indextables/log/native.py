@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
 
 from indextables.errors import Error
+from indextables.lazy import later
 from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_version
 from indextables.log.format.checksum import unsealed
@@ -28,6 +30,16 @@ from indextables.records import dataclass
 from indextables.runtime import Runtime
 from indextables.storage.envelope import is_packed, unpack_blocks
 from indextables.storage.store import Store
+
+if TYPE_CHECKING:
+    from indextables.log.checkpoint import reader, writer
+    from indextables.log.replay import columnar, fold, reference
+else:
+    reader = later("indextables.log.checkpoint.reader")
+    writer = later("indextables.log.checkpoint.writer")
+    columnar = later("indextables.log.replay.columnar")
+    fold = later("indextables.log.replay.fold")
+    reference = later("indextables.log.replay.reference")
 
 logger = logging.getLogger(__name__)
 
@@ -73,10 +85,8 @@ class NativeSource(LongTailSource):
 
     def fold(self, segment: Segment) -> Fold | None:
         """The segment's files as a private checkpoint; None if it cannot be made here."""
-        from indextables.log.replay.fold import fold
-
         try:
-            return read_tail(self, segment.commits, lambda _: fold(self, segment))
+            return read_tail(self, segment.commits, lambda _: fold.fold(self, segment))
         except OSError as full:
             if isinstance(full, Error):
                 raise
@@ -119,15 +129,11 @@ class LazyEngine:
 
 
 def _columnar() -> ReplayEngine:
-    from indextables.log.replay.columnar import ColumnarEngine
-
-    return ColumnarEngine()
+    return columnar.ColumnarEngine()
 
 
 def _reference() -> ReplayEngine:
-    from indextables.log.replay.reference import ReferenceEngine
-
-    return ReferenceEngine()
+    return reference.ReferenceEngine()
 
 
 class LazyReader:
@@ -144,9 +150,7 @@ class LazyReader:
         return self._reader().adds(store, checkpoint, paths)
 
     def _reader(self) -> CheckpointReader:
-        from indextables.log.checkpoint.reader import NativeCheckpointReader
-
-        return NativeCheckpointReader()
+        return reader.NativeCheckpointReader()
 
 
 def native_source(
@@ -162,6 +166,4 @@ def native_source(
 
 def write_native_checkpoint(snapshot: Snapshot) -> Checkpoint:
     """Write a checkpoint of a snapshot and point to it."""
-    from indextables.log.checkpoint.writer import write_checkpoint
-
-    return write_checkpoint(snapshot, snapshot.settings, snapshot.runtime.clock)
+    return writer.write_checkpoint(snapshot, snapshot.settings, snapshot.runtime.clock)

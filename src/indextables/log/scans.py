@@ -14,12 +14,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, replace
 from typing import TYPE_CHECKING, Any
 
+from indextables.lazy import later
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.records import dataclass
 
 if TYPE_CHECKING:
+    from indextables.display import notebook
+    from indextables.predicate import tree
     from indextables.predicate.tree import Node
+else:
+    notebook = later("indextables.display.notebook")
+    tree = later("indextables.predicate.tree")
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +57,7 @@ class Scan:
     """Entries of the log that executors parsed; 0 when no cluster was used."""
 
     def _repr_html_(self) -> str:
-        from indextables.display.notebook import result_html
-
-        return result_html(self)
+        return notebook.result_html(self)
 
     def __str__(self) -> str:
         stages = ", ".join(f"{name} {spent:.3f} s" for name, spent in self.seconds.items())
@@ -140,9 +144,7 @@ class Filters:
 
     def note(self, uri: str, node: Node) -> None:
         """Remember a filter; one with more values than a person writes is not worth its memory."""
-        from indextables.predicate.tree import walk
-
-        if sum(1 + len(getattr(part, "values", ())) for part in walk(node)) <= _LARGEST_FILTER:
+        if sum(1 + len(getattr(part, "values", ())) for part in tree.walk(node)) <= _LARGEST_FILTER:
             with self._lock:
                 self._recent.append((uri, node))
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, pairwise
+from typing import TYPE_CHECKING
 
 from indextables.errors import (
     CorruptLogError,
@@ -21,9 +22,15 @@ from indextables.errors import (
     StorageError,
     VersionNotFoundError,
 )
+from indextables.lazy import later
 from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile, digits
 from indextables.records import dataclass
 from indextables.storage.store import Store
+
+if TYPE_CHECKING:
+    from indextables.log import table_kind
+else:
+    table_kind = later("indextables.log.table_kind")
 
 logger = logging.getLogger(__name__)
 
@@ -284,9 +291,7 @@ def _listed_again(store: Store, dialect: Dialect) -> Listing:
 
     Raises NotATableError, with what there is instead, if there is no log.
     """
-    from indextables.log.table_kind import not_a_table
-
-    nothing = not_a_table(store, dialect.log_dir)
+    nothing = table_kind.not_a_table(store, dialect.log_dir)
     if nothing.fields["kind"] is not nothing.fields["expected"]:
         raise nothing
     return list_log(store, dialect)

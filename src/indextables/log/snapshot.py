@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from indextables.cache import TtlCache
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
+from indextables.lazy import later, pa
 from indextables.log.format.dialect import Checkpoint, Dialect
 from indextables.log.format.protocol import LEGACY, check_readable
 from indextables.log.replay.long_tail import LongTail
@@ -49,10 +50,15 @@ from indextables.runtime import Runtime
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from indextables.log.replay import sums
     from indextables.log.segment import Segment
+    from indextables.model import fields
+    from indextables.predicate.build import from_sql
     from indextables.predicate.tree import Node
+else:
+    sums = later("indextables.log.replay.sums")
+    fields = later("indextables.model.fields")
+    from_sql = later("indextables.predicate.build.from_sql")
 
 logger = logging.getLogger(__name__)
 
@@ -262,10 +268,9 @@ class Snapshot:
         """A filter as a tree over the columns of this version; that of a text is kept."""
         if where is None:
             return None
-        from indextables.predicate.build.from_sql import as_node
 
         def parse() -> Node | None:
-            return as_node(where, self.schema, self.time_zone)
+            return from_sql.as_node(where, self.schema, self.time_zone)
 
         return self.parsed(where, "filter", parse) if isinstance(where, str) else parse()
 
@@ -301,8 +306,6 @@ class Snapshot:
 
     def sums(self, columns: Collection[str], engine: str = "auto") -> Sums:
         """Sums of columns of the files() form; where a cluster replays the log, only they leave it."""
-        from indextables.log.replay.sums import sums_of
-
         chosen, summed = self._engine(engine), frozenset(columns)
         if isinstance(chosen, SummingEngine):
             result = self._sound(lambda state: chosen.sums(self._request(state, None, summed, explain=False)))
@@ -310,7 +313,7 @@ class Snapshot:
             why = explain_choice(self.settings, self.num_files_hint, engine)
             return replace(result, replay=replace(result.replay, why=why))
         plan = self.plan(columns=summed, engine=engine)
-        return sums_of(plan.files, columns, plan.replay)
+        return sums.sums_of(plan.files, columns, plan.replay)
 
     def _engine(self, engine: str) -> ReplayEngine:
         engines = {**self.source.engines, **self.runtime.engines}
@@ -323,8 +326,6 @@ class Snapshot:
 
     def live_paths(self) -> pa.StringArray:
         """The paths of the live files, sorted."""
-        import pyarrow as pa
-
         column = self.plan(columns=()).files.column("path")
         return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
 
@@ -437,9 +438,7 @@ class Snapshot:
                 self.fall_back(state, bad)
 
     def _read_schema(self) -> pa.Schema:
-        from indextables.model.fields import schema_from_json
-
-        return schema_from_json(self.metadata.schema_string)
+        return fields.schema_from_json(self.metadata.schema_string)
 
     def _sum(self) -> Totals:
         adds = self.recent_adds()

@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from indextables.errors import CommitError, OptionError, VersionNotFoundError
+from indextables.lazy import later
 from indextables.log.caches import NEWS
 from indextables.log.commit import changes
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule, run_commit
@@ -34,6 +35,13 @@ from indextables.log.skips import eligible, in_cooldown, next_skip
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, SkipAction, TxnAction
 from indextables.options import Options, RetentionOptions
+
+if TYPE_CHECKING:
+    from indextables.log.checkpoint import writer
+    from indextables.log.commit import create
+else:
+    writer = later("indextables.log.checkpoint.writer")
+    create = later("indextables.log.commit.create")
 
 logger = logging.getLogger(__name__)
 
@@ -65,9 +73,7 @@ class TransactionLog(LogHandle):
         description: str | None = None,
     ) -> int:
         """Create the table; if it exists with the same schema and partitioning, nothing happens."""
-        from indextables.log.commit.create import create_table
-
-        version = create_table(
+        version = create.create_table(
             self._source,
             lambda: self._newest(0),
             schema,
@@ -281,10 +287,8 @@ class TransactionLog(LogHandle):
         return eligible(adds, self.snapshot().skips, self.runtime.clock.now_ms())
 
     def _write_checkpoint(self, snapshot: Snapshot) -> int:
-        from indextables.log.checkpoint.writer import prefers_parquet
-
         features = snapshot.protocol.reader_features or ()
-        if PARQUET_CHECKPOINT not in features and prefers_parquet(snapshot, snapshot.settings):
+        if PARQUET_CHECKPOINT not in features and writer.prefers_parquet(snapshot, snapshot.settings):
             snapshot = self._allow_parquet() or snapshot
         write_native_checkpoint(snapshot)
         self._adopt(snapshot.with_checkpoint(snapshot.version))

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from indextables.lazy import pc
+
 _KINDS = {
     pa.int32(): np.int32,
     pa.uint32(): np.uint32,
@@ -126,8 +128,6 @@ def replaced(column: pa.ChunkedArray, where: pa.BooleanArray, new: pa.Array) -> 
     """
     old = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_primitive(old.type):
-        import pyarrow.compute as pc
-
         return pc.replace_with_mask(old, where, new)
     # Not for every type there is a function: the new values are put behind the old ones and taken from there.
     positions = np.arange(len(old))

@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.lazy import pq
+
 KERNELS = ("pyarrow._compute", "pyarrow.compute")
 """Modules with `call_function` and `CastOptions`: the private one, then the public one."""
 READER = "pyarrow._parquet"
@@ -53,8 +55,6 @@ def read_parquet(
     try:
         reader = import_module(module).ParquetReader(memory_pool=pool)
     except (ImportError, AttributeError):
-        import pyarrow.parquet as pq
-
         return pq.ParquetFile(source, pre_buffer=False, read_dictionary=coded).read(use_threads=threads)
     reader.open(source, pre_buffer=False, read_dictionary=coded)
     rows: pa.Table = reader.read_all(use_threads=threads)

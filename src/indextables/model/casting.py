@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import SchemaError
+from indextables.lazy import pc
 from indextables.model.names import find_name
 from indextables.model.types import spark_type, type_to_sql
 
@@ -143,6 +144,4 @@ def _mask(array: pa.Array) -> pa.Array | None:
 
 def _pc() -> Any:
     """Arrow's compute functions, imported late: programs that only look at a schema do not need them."""
-    import pyarrow.compute as pc
-
     return pc

@@ -17,6 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from indextables.errors import SchemaError
+from indextables.lazy import pc
 from indextables.model.casting import cast_column
 from indextables.model.names import find_name, require_name
 from indextables.model.partitions import check_partition_columns, parse_directory, partition_directory
@@ -192,8 +193,6 @@ def _absent(field: pa.Field, batch: Any) -> Any:
 
 def struct_leaf(column: Any, steps: tuple[str, ...]) -> Any:
     """Return the leaf of a struct column by its exact field names; null where any parent is null."""
-    import pyarrow.compute as pc
-
     for step in steps:
         column = pc.struct_field(column, column.type.get_field_index(step))
     return column

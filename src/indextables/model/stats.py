@@ -17,6 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from indextables.errors import OptionError
+from indextables.lazy import pc
 from indextables.model.actions import LARGEST, AddAction
 from indextables.model.fields import leaf_fields, struct_leaf
 from indextables.model.names import no_column
@@ -175,8 +176,6 @@ class _RunningStatistics:
         self.nulls += values.null_count
         if not self._ordered or values.null_count == len(values):
             return
-        import pyarrow.compute as pc
-
         if pa.types.is_floating(self.kind) and pc.any(pc.is_nan(values)).as_py():
             self._has_nan = True
             values = values.filter(pc.invert(pc.is_nan(values)))

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from indextables.lazy import later, pa
 from indextables.model.actions import AddAction
 from indextables.options import Options, StatsOptions
 from indextables.records import dataclass
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from indextables.model import fields
+else:
+    fields = later("indextables.model.fields")
 
 MARKER = " [TRUNCATED]"
 _LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES = "\ud7ff", "\ue000"
@@ -209,17 +212,11 @@ def _long_columns(
 def _leaf_fields(schema: Any) -> list[pa.Field]:
     if schema is None:
         return []
-    import pyarrow as pa
-
-    from indextables.model.fields import leaf_fields, normalise_schema
-
-    return leaf_fields(schema if isinstance(schema, pa.Schema) else normalise_schema(schema))
+    return fields.leaf_fields(schema if isinstance(schema, pa.Schema) else fields.normalise_schema(schema))
 
 
 def _has_natural_limit(kind: pa.DataType) -> bool:
     """Whether every value of a type is short as text: fixed-width numbers, dates and times."""
-    import pyarrow as pa
-
     types = pa.types
     return any(
         is_kind(kind)
@@ -240,8 +237,6 @@ def _texts_among(names: Collection[str], schema: pa.Schema | None) -> frozenset[
     """The columns of text, where a prefix is a valid bound. Without a schema all count as text."""
     if schema is None:
         return frozenset(names)
-    import pyarrow as pa
-
     texts = {leaf.name.lower() for leaf in _leaf_fields(schema) if pa.types.is_string(leaf.type)}
     return frozenset(name for name in names if name.lower() in texts)
 

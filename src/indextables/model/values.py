@@ -28,6 +28,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import CorruptLogError
+from indextables.lazy import pc
 from indextables.model.calendar import (
     format_date,
     format_timestamp,
@@ -284,8 +285,6 @@ def _has_hexadecimal(texts: pa.Array) -> bool:
 
 def _fast_stat(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
     """Parse the whole column with Arrow if its syntax is ours; None if a text needs its own parsing."""
-    import pyarrow.compute as pc
-
     is_ = pa.types
     if is_.is_boolean(kind):
         is_boolean_text = pc.is_in(texts, value_set=pa.array(["true", "false"]))

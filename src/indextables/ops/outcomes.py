@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
+from indextables.lazy import later, pa
 from indextables.records import dataclass
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from indextables.display import notebook
+else:
+    notebook = later("indextables.display.notebook")
 
 SUCCESS = "SUCCESS"
 DRY_RUN = "DRY RUN"
@@ -40,15 +43,11 @@ class Reported:
         return rows_to_arrow(type(self), [self])
 
     def _repr_html_(self) -> str:
-        from indextables.display.notebook import result_html
-
-        return result_html(self)
+        return notebook.result_html(self)
 
 
 def arrow_schema(kind: type[Any]) -> pa.Schema:
     """The columns of a result type."""
-    import pyarrow as pa
-
     types = {int: pa.int64(), Int: pa.int32(), str: pa.string(), bool: pa.bool_()}
     hints = typing.get_type_hints(kind, include_extras=True)
     columns = []
@@ -63,8 +62,6 @@ def arrow_schema(kind: type[Any]) -> pa.Schema:
 
 def rows_to_arrow(kind: type[Any], rows: Sequence[Any]) -> pa.Table:
     """Rows of one result type as a table."""
-    import pyarrow as pa
-
     schema = arrow_schema(kind)
     columns = [
         pa.array([getattr(row, name) for row in rows], schema.field(name).type) for name in schema.names
@@ -142,9 +139,7 @@ class StatisticsSuggestion:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        from indextables.display.notebook import result_html
-
-        return result_html(self)
+        return notebook.result_html(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from indextables.lazy import later
+
+if TYPE_CHECKING:
+    import html
+else:
+    html = later("html")
 
 T = TypeVar("T")
 
@@ -49,9 +56,7 @@ class _Bars:
             return
         text = f"{stage}: {done:,} of {total:,}"
         bar = f"<progress value='{done}' max='{max(total, 1)}' style='width:20em'></progress>"
-        from html import escape
-
-        data = {"text/plain": text, "text/html": f"<div>{bar} {escape(text)}</div>"}
+        data = {"text/plain": text, "text/html": f"<div>{bar} {html.escape(text)}</div>"}
         if handle is None:
             handle = self._display(data, raw=True, display_id=True)
         else:

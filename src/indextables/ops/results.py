@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
+from indextables.lazy import later
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.ops.outcomes import Reported
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.records import dataclass
 from indextables.split.search.metrics import SearchMetrics
+
+if TYPE_CHECKING:
+    from indextables.display import notebook
+else:
+    notebook = later("indextables.display.notebook")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,4 @@ class ScanMetrics:
     """Notes for the author of a query: how it was understood, and what it might have meant."""
 
     def _repr_html_(self) -> str:
-        from indextables.display.notebook import result_html
-
-        return result_html(self)
+        return notebook.result_html(self)

@@ -12,9 +12,10 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from indextables.errors import OptionError
+from indextables.lazy import later
 from indextables.options.foreign import instead_of
 from indextables.options.groups import (
     COLUMN_KEYS,
@@ -34,6 +35,11 @@ from indextables.options.groups import (
 )
 from indextables.options.kinds import Kind, parse_size
 from indextables.records import dataclass
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = later("difflib")
 
 __all__ = [
     "KEYS",
@@ -225,8 +231,6 @@ def _nearest(key: str, more: Iterable[str] = ()) -> str:
     instead = instead_of(bare)
     if instead is not None:
         return f": {instead}"
-    import difflib
-
     prefix = key[: len(key) - len(bare)]
     names = (*KEYS, *(name + "<column>" for name in COLUMN_KEYS), *more)
     spelled = {name.lower(): name for name in names}

@@ -7,12 +7,13 @@ Types follow Spark's ANSI rules. What is not computed exactly as Spark does rais
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 import pyarrow.types as is_a
 
 from indextables.errors import PredicateError
+from indextables.lazy import later
 from indextables.model.types import TIMESTAMP, type_to_sql
 from indextables.predicate.coerce import Unsupported, common_type
 from indextables.predicate.literals import cast_value
@@ -30,6 +31,11 @@ from indextables.predicate.tree import (
     type_of,
     walk,
 )
+
+if TYPE_CHECKING:
+    from indextables.predicate.evaluate import values
+else:
+    values = later("indextables.predicate.evaluate.values")
 
 WIDTHS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 MOST_DIGITS = 38
@@ -151,9 +157,7 @@ def call_of(name: str, args: Args, kind: pa.DataType, zone: str | None = None) -
     """A call; if it depends on no column and does not fail, its value."""
     call = Call(name, tuple(args), kind, zone)
     if all(isinstance(arg, Literal) for arg in args):
-        from indextables.predicate.evaluate.values import constant_of
-
-        return constant_of(call)
+        return values.constant_of(call)
     return call
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.display.plain import size_text
 from indextables.errors import Error
+from indextables.lazy import pc
 from indextables.log.segment import ranges
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.names import quoted_name, quoted_text

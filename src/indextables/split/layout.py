@@ -21,18 +21,24 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from indextables.errors import DamagedSplitError, NewerSplitError, SplitError
 from indextables.index.settings import IndexSpec
+from indextables.lazy import later
 from indextables.model.actions import AddAction
 from indextables.records import dataclass
 from indextables.split.parquet.fields import FileFields, PairFields, items, value
 from indextables.split.parquet.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
 from indextables.split.source import SplitFile, cut_short
 from indextables.storage.checksum import crc32
+
+if TYPE_CHECKING:
+    from indextables.model import stats
+else:
+    stats = later("indextables.model.stats")
 
 FORMAT_VERSION = 2
 INDEX_KEY = b"indextables.index"
@@ -120,9 +126,7 @@ class SplitRef:
         rows = add.num_records
         if rows is None and add.stats is not None:
             # Other writers count rows in their statistics alone.
-            from indextables.model.stats import of_add
-
-            rows = of_add(add, null_counts=False).num_records
+            rows = stats.of_add(add, null_counts=False).num_records
         return cls(
             add.path,
             add.size or None,

@@ -12,16 +12,20 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from indextables.lazy import later
+
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from indextables.sql import runner
+else:
+    runner = later("indextables.sql.runner")
 
 
 class _CallablePackage(ModuleType):
     def __call__(self, text: str, spark: Any = None, options: Mapping[str, Any] | None = None) -> pa.Table:
         """Run one maintenance command, or a SELECT over tables named by path, and return its rows."""
-        from indextables.sql.runner import sql
-
-        return sql(text, spark, options)
+        return runner.sql(text, spark, options)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

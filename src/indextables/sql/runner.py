@@ -7,12 +7,28 @@ name of a view is looked up by the Runtime of a Spark session.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from indextables.connection import options_and_runtime
 from indextables.errors import CommandError
+from indextables.lazy import pa
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.maintain import describe
+from indextables.ops.maintain.check.run import run_check
+from indextables.ops.maintain.checkpoint import run_checkpoint
+from indextables.ops.maintain.component_sizes import component_rows
+from indextables.ops.maintain.describe import partition_rows, skipping_rows
+from indextables.ops.maintain.invalidate_cache import run_invalidate
+from indextables.ops.maintain.purge import PurgeRequest, run_purge
+from indextables.ops.maintain.repair.repair import RepairRequest
+from indextables.ops.maintain.repair.run import run_repair
+from indextables.ops.maintain.suggest_statistics import SuggestionRequest, run_suggest_statistics
+from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.ops.progress import Progress, in_notebook, silent
+from indextables.ops.rewrite.drop_partitions import run_drop_partitions
+from indextables.ops.rewrite.merge import MergeRequest, run_merge
+from indextables.ops.rewrite.restore import run_restore
+from indextables.ops.write.delete import run_delete
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.sql.commands import (
@@ -35,9 +51,8 @@ from indextables.sql.commands import (
     WriteCheckpoint,
 )
 from indextables.sql.commands.grammar import is_command, parse_command
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from indextables.sql.select.conditions import searched_condition
+from indextables.sql.select.run import is_select, run_select
 
 
 def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) -> pa.Table:
@@ -48,15 +63,12 @@ def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) 
     `spark.sql` takes every kind after `connect`. With `spark`, views can be named in
     commands, the session's configuration counts and long work runs on its executors.
     """
-    if not is_command(text):
-        from indextables.sql.select.run import is_select, run_select
-
-        if is_select(text):
-            if spark is not None:
-                raise CommandError(
-                    "a SELECT with a session is for spark.sql; leave spark out to run it without Spark"
-                )
-            return run_select(text, options=options)
+    if not is_command(text) and is_select(text):
+        if spark is not None:
+            raise CommandError(
+                "a SELECT with a session is for spark.sql; leave spark out to run it without Spark"
+            )
+        return run_select(text, options=options)
     command = parse_command(text)
     path = command.source if isinstance(command, RepairLog) else command.table and command.table.path
     resolved, runtime = options_and_runtime(spark, options, path)
@@ -73,29 +85,18 @@ def run(
     """Carry a command out and return its rows."""
     resolved = Options.of(options)
     if isinstance(command, Unneeded):
-        import pyarrow as pa
-
         return pa.table({"status": ["NOT NEEDED"], "message": [command.message]})
     if isinstance(command, RepairLog):
-        from indextables.ops.maintain.repair.repair import RepairRequest
-        from indextables.ops.maintain.repair.run import run_repair
-
         request = RepairRequest(
             command.source, command.target, command.from_splits, command.up_to_version, command.swap
         )
         return run_repair(request, resolved, runtime, progress).to_arrow()
     uri = None if command.table is None else _address(command.table, runtime)
     if isinstance(command, InvalidateCache):
-        from indextables.ops.maintain.invalidate_cache import run_invalidate
-
         return run_invalidate(uri).to_arrow()
     if isinstance(command, CheckTable):
-        from indextables.ops.maintain.check.run import run_check
-
         return run_check(str(uri), resolved, runtime, progress).to_arrow()
     if isinstance(command, Describe) and command.subject is Subject.DATA_SKIPPING_STATS:
-        from indextables.ops.maintain.describe import skipping_rows
-
         return skipping_rows(uri)
     assert uri is not None
     log = TransactionLog.open(uri, resolved, runtime=runtime)
@@ -122,8 +123,6 @@ def _address(name: TableName, runtime: Runtime) -> str:
 
 
 def _describe(command: Describe, log: TransactionLog) -> pa.Table:
-    from indextables.ops.maintain import describe
-
     match command.subject:
         case Subject.TRANSACTION_LOG:
             return describe.log_rows(log, include_all=command.include_all)
@@ -134,8 +133,6 @@ def _describe(command: Describe, log: TransactionLog) -> pa.Table:
         case Subject.SKIPPED_FILES:
             return describe.skipped_rows(log)
         case Subject.COMPONENT_SIZES:
-            from indextables.ops.maintain.component_sizes import component_rows
-
             return component_rows(log)
     raise AssertionError(command.subject)
 
@@ -143,8 +140,6 @@ def _describe(command: Describe, log: TransactionLog) -> pa.Table:
 def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Table:
     match command:
         case MergeSplits():
-            from indextables.ops.rewrite.merge import MergeRequest, run_merge
-
             merge = MergeRequest(
                 command.where,
                 command.target_bytes,
@@ -154,43 +149,26 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             )
             return run_merge(log, merge, progress).to_arrow()
         case Purge():
-            from indextables.ops.maintain.purge import PurgeRequest, run_purge
-
             request = PurgeRequest(command.older_than_hours, command.log_retention_hours, command.dry_run)
             return run_purge(log, request, progress).to_arrow()
         case DropPartitions():
-            from indextables.ops.rewrite.drop_partitions import run_drop_partitions
-
             return run_drop_partitions(log, command.where).to_arrow()
         case WriteCheckpoint():
-            from indextables.ops.maintain.checkpoint import run_checkpoint
-
             return run_checkpoint(log).to_arrow()
         case AnalyzeSkipping():
-            from indextables.ops.maintain.suggest_statistics import SuggestionRequest, run_suggest_statistics
-
             return run_suggest_statistics(
                 log, SuggestionRequest(command.columns, store=command.store)
             ).to_arrow()
         case TruncateHistory():
-            from indextables.ops.maintain.truncate_history import run_truncate
-
             return run_truncate(log, dry_run=command.dry_run).to_arrow()
         case Restore():
-            from indextables.ops.rewrite.restore import run_restore
-
             version = command.version
             if version is None:
                 version = log.snapshot(as_of=command.as_of).version
             return run_restore(log, version, progress).to_arrow()
         case ShowPartitions():
-            from indextables.ops.maintain.describe import partition_rows
-
             return partition_rows(log.snapshot(max_staleness_s=0))
         case DeleteRows():
-            from indextables.ops.write.delete import run_delete
-            from indextables.sql.select.conditions import searched_condition
-
             condition = searched_condition(command.where)
             deleted = run_delete(log, condition.where, progress, searches=condition.searches, with_text=True)
             return deleted.to_arrow()

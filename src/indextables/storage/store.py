@@ -29,14 +29,20 @@ import logging
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from indextables.errors import StorageError, TableError
+from indextables.lazy import later
 from indextables.options import ALLOWED_ROOTS, PREFIX
 from indextables.storage.objects import ObjectMeta, StoreSpec
 from indextables.storage.stores.local import LocalStore
 from indextables.storage.stores.memory import MemoryStore
 from indextables.storage.urls import Location, file_uri, has_scheme, parse_url
+
+if TYPE_CHECKING:
+    from indextables.storage.stores import remote
+else:
+    remote = later("indextables.storage.stores.remote")
 
 __all__ = [
     "ObjectMeta",
@@ -271,6 +277,4 @@ def _open(place: Location, options: Mapping[str, str]) -> Store:
     if place.kind == "memory":
         return MemoryStore(place.uri, options=options)
     # Local tables must not pay for loading the object store library.
-    from indextables.storage.stores.remote import RemoteStore
-
-    return RemoteStore(place, options)
+    return remote.RemoteStore(place, options)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
 from indextables.display.plain import plain_value
+from indextables.lazy import pc
 from indextables.ops.maintain.describe import metrics_text
 from indextables.report import facts_of
 from indextables.web.answers import filter_of
@@ -43,7 +42,7 @@ def files(served: ServedTable, row_request: RowRequest) -> dict[str, Any]:
     """The live files that may hold a row of the filter, largest first."""
     table = served.open(row_request.version)
     live = table.files(filter_of(table, row_request))
-    order = pa.compute.sort_indices(live.column("size"), [("size", "descending")]) if live.num_rows else None
+    order = pc.sort_indices(live.column("size"), [("size", "descending")]) if live.num_rows else None
     shown = [
         name for name in ("path", "size", "num_records", "partition_values") if name in live.column_names
     ]
@@ -52,7 +51,7 @@ def files(served: ServedTable, row_request: RowRequest) -> dict[str, Any]:
     return {
         "version": table.version,
         "total": live.num_rows,
-        "bytes": pa.compute.sum(live.column("size")).as_py() or 0,
+        "bytes": pc.sum(live.column("size")).as_py() or 0,
         "considered": table.last_scan.files.considered if table.last_scan else live.num_rows,
         "offset": row_request.offset,
         "files": [plain_value(row) for row in page.to_pylist()],

@@ -14,11 +14,11 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.display.plain import plain_value
 from indextables.errors import OptionError, SchemaError
 from indextables.index.highlight import Highlighter
+from indextables.lazy import pc
 from indextables.model.names import quoted_name, require_name
 from indextables.model.types import type_to_sql
 from indextables.ops.read.highlighting import text_columns

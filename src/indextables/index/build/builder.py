@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.index.build.runs import Run, make_run, merge_postings
 from indextables.index.build.writer import BuiltIndex, IndexWriter
@@ -21,6 +20,7 @@ from indextables.index.codec.root import FieldRoot
 from indextables.index.query.values import typed_numbers
 from indextables.index.settings import FAST, SUBSTRING, IndexField, IndexSpec, is_list_of_text
 from indextables.index.tokenise import tokens_of
+from indextables.lazy import pc
 
 RUN_BYTES = 8 << 20
 """Bytes of text that make one run."""

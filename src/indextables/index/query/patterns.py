@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.codec.numbers import Array
+from indextables.lazy import pc
 from indextables.records import dataclass
 
 MOST_EDITS = 2
@@ -73,8 +74,6 @@ class Expression:
         """Why the expression cannot be used; None when it can."""
         if len(self.text) > LONGEST_EXPRESSION:
             return f"it is {len(self.text)} characters long; at most {LONGEST_EXPRESSION} are read"
-        import pyarrow.compute as pc
-
         try:
             # Compiled on its own: inside other brackets a surplus closing one would go unnoticed.
             pc.match_substring_regex(pa.array([""], pa.string()), self.text)
@@ -97,8 +96,6 @@ class Similar:
 
     def matches(self, words: pa.StringArray) -> Array:
         """For each word, whether it matches."""
-        import pyarrow.compute as pc
-
         lengths = pc.utf8_length(words).to_numpy(zero_copy_only=False)
         matching = np.zeros(len(words), bool)
         near = (np.abs(lengths - len(self.word)) <= self.edits).nonzero()[0]
@@ -118,8 +115,6 @@ Pattern: TypeAlias = Wildcard | Expression | Similar
 
 
 def _whole_match(words: pa.StringArray, shape: str) -> Array:
-    import pyarrow.compute as pc
-
     matches = pc.match_substring_regex(words, rf"\A(?s:{shape})\z")
     mask: Array = matches.to_numpy(zero_copy_only=False).astype(bool, copy=False)
     return mask

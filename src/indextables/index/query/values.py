@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from indextables.index.query.tree import Between
 from indextables.index.tokens import address, network
+from indextables.lazy import later, pc
 from indextables.model.calendar import US_PER_DAY, parse_date, parse_timestamp
 from indextables.model.values import to_float32
+
+if TYPE_CHECKING:
+    import zoneinfo
+else:
+    zoneinfo = later("zoneinfo")
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,16 +78,12 @@ def _micros(text: str, kind: pa.DataType, time_zone: str) -> int:
         local, has_offset = parse_date(text) * US_PER_DAY, False
     if has_offset or kind.tz is None or time_zone == "UTC":
         return local
-    from zoneinfo import ZoneInfo
-
-    wall = (_EPOCH + timedelta(microseconds=local)).replace(tzinfo=ZoneInfo(time_zone))
+    wall = (_EPOCH + timedelta(microseconds=local)).replace(tzinfo=zoneinfo.ZoneInfo(time_zone))
     return (wall - _EPOCH) // timedelta(microseconds=1)
 
 
 def typed_numbers(column: pa.Array) -> pa.Array:
     """Typed values as comparable numbers: days, microseconds, 0 and 1; NaN counts as null."""
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_floating(kind):
         wide = pc.add(pc.cast(column, pa.float64()), 0.0)
@@ -94,8 +97,6 @@ def typed_numbers(column: pa.Array) -> pa.Array:
 
 def typed_between(node: Between, column: pa.Array) -> pa.BooleanArray:
     """Which values of a column lie within the bounds."""
-    import pyarrow.compute as pc
-
     numbers = typed_numbers(column)
     inside = pc.is_valid(numbers)
     for bound, at, beyond in (

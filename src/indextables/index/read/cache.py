@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import threading
 import zlib
 from collections import OrderedDict
@@ -147,8 +148,6 @@ class DiskRanges:
         """Cache one range; on a full or read-only disk nothing is cached."""
         if len(data) != length or length > self._max_bytes:
             return
-        import tempfile
-
         with contextlib.suppress(OSError):
             self._directory.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self._directory, prefix=".keeping-")

@@ -15,9 +15,9 @@ from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
+from indextables.lazy import pc
 from indextables.log.adds.file_table import files_schema, in_form
 from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.model.arrays import from_values

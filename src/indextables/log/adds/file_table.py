@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.model.fields import leaf_fields
 from indextables.model.stats import statistics_fields
 from indextables.storage.store import Store

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
+from indextables.lazy import pc
 from indextables.model.actions import AddAction, action_from_wire, action_to_wire
 from indextables.model.lines import source_of
 
@@ -26,7 +26,6 @@ _CHUNK_BYTES = 4 << 20
 LINE_END = b",\n"
 _COMMA, _NEWLINE = 44, 10
 _BLOCK = 1 << 18
-CAN_SEARCH = hasattr(pc, "search_sorted")
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -162,9 +161,14 @@ def text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:
     return np.frombuffer(text, dtype=np.uint8), ends.astype(np.int64)
 
 
+def can_search() -> bool:
+    """Whether this Arrow has a kernel that looks values up in sorted ones."""
+    return hasattr(pc, "search_sorted")
+
+
 def search_paths(paths: pa.StringArray, sought: Sequence[bytes]) -> tuple[Positions, npt.NDArray[np.bool_]]:
     """For each sought path, its insertion index in the sorted `paths`, and whether they hold it."""
-    if CAN_SEARCH:
+    if can_search():
         needles, others = pa.array(sought, pa.binary()), paths.view(pa.binary())
         positions = pc.search_sorted(others, needles, side="left").to_numpy().astype(np.int64)
         beside = others.take(pa.array(np.minimum(positions, len(others) - 1)))

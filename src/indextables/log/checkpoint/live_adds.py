@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.log.adds.columns import AddLeaf, check_increasing, disordered
 from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import (

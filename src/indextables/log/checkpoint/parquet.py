@@ -17,9 +17,9 @@ from typing import IO, Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
+from indextables.lazy import pc, pq
 from indextables.log.adds.columns import AddLeaf, is_plausible
 from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import LINE_END
@@ -139,8 +139,6 @@ class AddsWriter:
     """Writes one Parquet file of adds, batch by batch."""
 
     def __init__(self, sink: IO[bytes], leaves: Sequence[AddLeaf], head: Mapping[str, Any]) -> None:
-        import pyarrow.parquet as pq
-
         text = msgspec.json.encode(head)
         metadata = {_HEAD_KEY: text, _SUM_KEY: _sum(text)}
         fields = [pa.field(leaf_name(leaf), leaf.type) for leaf in leaves]
@@ -175,8 +173,6 @@ def leaf_name(leaf: AddLeaf) -> str:
 
 
 def _open(data: bytes, name: str) -> Any:
-    import pyarrow.parquet as pq
-
     with _damage(name):
         return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
 

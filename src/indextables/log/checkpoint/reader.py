@@ -20,9 +20,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, NotFoundError, SchemaError
+from indextables.lazy import pc
 from indextables.log.adds.columns import AddLeaf
 from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import line_array, line_paths, lines_adds

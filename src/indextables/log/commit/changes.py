@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indextables.errors import ProtocolError
+from indextables.lazy import later
 from indextables.log.commit.redaction import refuse_secrets
 from indextables.log.format.protocol import FEATURES, READER_VERSION, WRITER_VERSION, describe, merged
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, MetadataAction, ProtocolAction, RemoveAction
 from indextables.options import check_properties
+
+if TYPE_CHECKING:
+    from indextables.model import stats
+else:
+    stats = later("indextables.model.stats")
 
 
 def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = True) -> list[RemoveAction]:
@@ -37,9 +43,7 @@ def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action
     refuse_secrets(set_values)
     check_properties(set_values)
     if any("stats.truncation." in key.lower() for key in set_values):
-        from indextables.model.stats import check_column_options
-
-        check_column_options(set_values, base.schema)
+        stats.check_column_options(set_values, base.schema)
     current: Mapping[str, str | None] = base.metadata.configuration
     result = {key: text(value) for key, value in {**current, **changes}.items() if value is not None}
     if result == dict(current):

@@ -25,6 +25,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import ConflictError, NotFoundError
+from indextables.lazy import later, pa
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import (
     Action,
@@ -39,9 +40,13 @@ from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.records import dataclass
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from indextables.model import fields, stats
+    from indextables.predicate.prune import rule
     from indextables.predicate.tree import Node
+else:
+    fields = later("indextables.model.fields")
+    stats = later("indextables.model.stats")
+    rule = later("indextables.predicate.prune.rule")
 
 APPENDED = "WRITE"
 """The operation name of a commit that adds rows and has read none."""
@@ -194,15 +199,11 @@ def check_schema(plan: CommitPlan, first: Snapshot, base: Snapshot, actions: Ite
 
 
 def _still_fits(old: MetadataAction, base: Snapshot) -> bool:
-    from indextables.model.fields import schema_from_json
-
-    return fits(schema_from_json(old.schema_string), base.schema)
+    return fits(fields.schema_from_json(old.schema_string), base.schema)
 
 
 def fits(old: pa.Schema, new: pa.Schema) -> bool:
     """Whether a file of the old schema can be read under the new one."""
-    import pyarrow as pa
-
     wider = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
     for column in old:
         at = new.get_field_index(column.name)
@@ -242,10 +243,7 @@ def _in_scope(plan: CommitPlan, action: AddAction | RemoveAction, base: Snapshot
     add = action if isinstance(action, AddAction) else AddAction(path=action.path)
     if isinstance(action, RemoveAction) and action.partition_values is None:
         return True
-    from indextables.model.stats import of_add
-    from indextables.predicate.prune.rule import Verdict, prune_file
-
-    verdict = prune_file(
-        plan.scope, of_add(add), action.partition_values or {}, base.schema, base.partition_columns
+    verdict = rule.prune_file(
+        plan.scope, stats.of_add(add), action.partition_values or {}, base.schema, base.partition_columns
     )
-    return verdict is not Verdict.DROP
+    return verdict is not rule.Verdict.DROP

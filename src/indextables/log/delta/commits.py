@@ -18,6 +18,7 @@ import msgspec
 
 from indextables.errors import CorruptLogError
 from indextables.log.delta.paths import ADVICE, decode_path, key_path
+from indextables.log.delta.vectors import unique_id
 from indextables.log.format.dialect import decode_lines
 from indextables.model.actions import LARGEST, Action, AddAction, RemoveAction, action_from_wire
 from indextables.model.lines import LazyAction, lazy_action
@@ -128,8 +129,6 @@ def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
     """The key of an action: its path in comparable form, and the id of its deletion vector."""
     if isinstance(action, DeltaAdd | DeltaRemove) and action.source.deletionVector is None:
         return key_path(action.path), None
-    from indextables.log.delta.vectors import unique_id
-
     return key_path(action.path), unique_id(action.extra.get("deletionVector"))
 
 

@@ -17,8 +17,8 @@ from itertools import accumulate
 from typing import cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.log.delta.checkpoint.large import ROW, local_file, read_adds_with_texts, statistics_of
 from indextables.log.delta.checkpoint.reader import AddRows, DeltaCheckpointReader, pieces_of, read_adds
 from indextables.log.delta.columns import DeltaColumns, SchemaLeaf

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow.compute as pc
 
 from indextables.cache import TtlCache
 from indextables.errors import CorruptLogError, NotFoundError
+from indextables.lazy import pc
 from indextables.log.delta.checkpoint.reader import DeltaCheckpointReader, num_adds
 from indextables.log.delta.columns import DeltaColumns, columns_of
 from indextables.log.delta.dialect import DELTA

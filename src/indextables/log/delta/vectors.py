@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, MissingSplitError, NotFoundError
+from indextables.lazy import pc
 from indextables.storage.store import Store, resolve
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

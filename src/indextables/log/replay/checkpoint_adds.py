@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from indextables.errors import CorruptLogError
 from indextables.log.adds.columns import PATH, AddLeaf, check_increasing, disordered
-from indextables.log.adds.lines import CAN_SEARCH, PathSequence, search_paths
+from indextables.log.adds.lines import PathSequence, can_search, search_paths
 from indextables.log.checkpoint.reader import OpenCheckpoint, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
 from indextables.storage.store import Store
@@ -160,7 +160,7 @@ class CheckpointAdds:
         with self._lock:
             fresh = [path for path in paths if path not in lookup_of]
             if fresh:
-                few = _BISECTED if CAN_SEARCH else max(_BISECTED, len(self) // _BISECTED)
+                few = _BISECTED if can_search() else max(_BISECTED, len(self) // _BISECTED)
                 find = self._find_many if len(fresh) > few else self._find_each
                 rows, present = find([path.encode() for path in fresh])
                 done = len(self._rows)

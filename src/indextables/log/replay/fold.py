@@ -21,9 +21,9 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, NotFoundError
+from indextables.lazy import pc
 from indextables.log.adds.columns import check_increasing, disordered
 from indextables.log.adds.lines import LINE_END, PathSequence, add_line, line_paths
 from indextables.log.checkpoint.json_document import ORDER

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.log.replay.rule import ReplayMetrics, Sums
 
 

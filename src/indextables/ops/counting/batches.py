@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.model.arrays import integers
 from indextables.model.fields import struct_leaf
 from indextables.ops.counting.aggregation import Aggregation, GroupKey

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import OptionError
+from indextables.lazy import pc
 from indextables.model.arrays import integers
 from indextables.model.types import type_to_sql
 from indextables.predicate.evaluate.casts import instants_of, local_times_of

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as is_a
 
 from indextables.duck.conditions import UnlikeError, column_text, is_comparable
+from indextables.lazy import pc
 from indextables.log.snapshot import Snapshot
 from indextables.ops.counting.aggregation import Aggregation, GroupKey
 from indextables.ops.counting.buckets import Calendar, Width

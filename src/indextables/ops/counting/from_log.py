@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.model.arrays import whole
 from indextables.model.truncation import MARKER
 from indextables.ops.counting.aggregation import Aggregation, GroupKey

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import TableError
+from indextables.lazy import pc
 from indextables.ops.counting.aggregation import Aggregate, Aggregation, GroupKey
 from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.tree import Column

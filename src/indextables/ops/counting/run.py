@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import OptionError
 from indextables.index.query.tree import Query
 from indextables.index.settings import STRING
+from indextables.lazy import pc
 from indextables.log.snapshot import Snapshot
 from indextables.ops.counting.aggregation import (
     Aggregate,
@@ -30,6 +30,7 @@ from indextables.ops.counting.aggregation import (
 )
 from indextables.ops.counting.batches import partial_of
 from indextables.ops.counting.buckets import bucket_of
+from indextables.ops.counting.duck_groups import partial_by_duckdb
 from indextables.ops.counting.from_log import LogCounts
 from indextables.ops.counting.partial import (
     Layout,
@@ -198,8 +199,6 @@ class _Counter:
         """Aggregate rows of splits: by DuckDB those that it can read, the others one by one."""
         if len(self.parts) > 1 or not refs:
             return [partial(self._by_reading, ref) for ref in refs]
-        from indextables.ops.counting.duck_groups import partial_by_duckdb
-
         groups, left = partial_by_duckdb(self.snapshot, refs, self.node, *self.parts[0])
         others: list[Callable[[], Iterator[PartialTables]]] = [partial(self._by_reading, ref) for ref in left]
         if groups is None:

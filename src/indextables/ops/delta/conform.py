@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import TableError
+from indextables.lazy import pc
 from indextables.log.delta.columns import FIELD_ID, physical_name
 
 _FILE_ID = b"PARQUET:field_id"

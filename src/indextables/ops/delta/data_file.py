@@ -28,6 +28,7 @@ from indextables.errors import (
     StorageError,
     TableError,
 )
+from indextables.lazy import pq
 from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.vectors import DeletionVector, deleted_rows
 from indextables.ops.delta.conform import conform, find
@@ -96,8 +97,6 @@ class StoredFile:
 
     def parquet(self) -> Any:
         """The file for pyarrow."""
-        import pyarrow.parquet as pq
-
         local = self.store.local_path(self.path)
         if local is not None:
             self._source = pa.memory_map(local)
@@ -113,8 +112,6 @@ class StoredFile:
             return self._ranged(stored_size)
 
     def _ranged(self, size: int) -> Any:
-        import pyarrow.parquet as pq
-
         self._source = pa.PythonFile(RangedFile(partial(self.store.get_range, self.path), size), mode="r")
         return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us", pre_buffer=True)
 

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import TableError
+from indextables.lazy import pc
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.replay.rule import Sums
 from indextables.log.replay.sums import sums_of

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from indextables.display.plain import counted, size_text
 from indextables.errors import TableError
+from indextables.lazy import later, pc
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import describe as protocol_text
 from indextables.log.scans import SKIPPING_TOTALS
@@ -35,6 +36,11 @@ from indextables.model.types import type_to_sql
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.records import dataclass
 from indextables.storage.store import open_store
+
+if TYPE_CHECKING:
+    from indextables.display import notebook
+else:
+    notebook = later("indextables.display.notebook")
 
 _OF_OURS = ("index_size_bytes", "skipped_files", "files_in_cooldown")
 
@@ -83,8 +89,6 @@ class Description:
 
     def to_html(self) -> str:
         """What a notebook shows of a table: what it is, and its columns."""
-        from indextables.display.notebook import facts_html, table_html
-
         facts = [
             ("table", self.table_path),
             ("version", self.version),
@@ -94,7 +98,7 @@ class Description:
             ("partitioned by", ", ".join(self.partition_columns) or "nothing"),
             ("versions", self.versions_available),
         ]
-        return facts_html("Table", facts) + table_html(self.columns_to_arrow(), "Columns")
+        return notebook.facts_html("Table", facts) + notebook.table_html(self.columns_to_arrow(), "Columns")
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -332,8 +336,6 @@ def skipped_rows(log: TransactionLog) -> pa.Table:
 
 def partition_rows(snapshot: Snapshot) -> pa.Table:
     """One row per partition, in the order of its values; a table without partition columns is an error."""
-    import pyarrow.compute as pc
-
     uri, columns = snapshot.store.uri, list(snapshot.partition_columns)
     if not columns:
         raise TableError(

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError, SchemaError
+from indextables.lazy import later
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import require_name
 
 if TYPE_CHECKING:
+    from indextables.predicate.evaluate import rows
     from indextables.predicate.tree import Node
+else:
+    rows = later("indextables.predicate.evaluate.rows")
 
 
 def check_limit(limit: int | None) -> None:
@@ -23,11 +27,9 @@ def row_filter(snapshot: Snapshot, where: Any) -> Node | None:
     """A filter that can decide every row; PredicateError names what it cannot."""
     if where is None:
         return None
-    from indextables.predicate.evaluate.rows import require_exact
-
     node = snapshot.filter_of(where)
     if node is not None:
-        require_exact(node)
+        rows.require_exact(node)
     return node
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from indextables.lazy import later
 from indextables.log.snapshot import Snapshot
 from indextables.ops.read.record import Record
 
 if TYPE_CHECKING:
     from indextables.index.query.tree import Query
+    from indextables.ops import table_settings
+    from indextables.ops.read import arguments, scan, search
+else:
+    arguments = later("indextables.ops.read.arguments")
+    scan = later("indextables.ops.read.scan")
+    search = later("indextables.ops.read.search")
+    table_settings = later("indextables.ops.table_settings")
 
 
 def count(
@@ -22,12 +30,9 @@ def count(
     if where is None and query is None and snapshot.num_records is not None:
         # Loads nothing that reads splits: most of the time of a short program.
         return snapshot.num_records, record
-    from indextables.ops.read.arguments import row_filter
-    from indextables.ops.read.scan import count_rows
-    from indextables.ops.read.search import count_hits
-    from indextables.ops.table_settings import query_of
-
-    node = row_filter(snapshot, where)
+    node = arguments.row_filter(snapshot, where)
     if query is None:
-        return count_rows(snapshot, node, record), record
-    return count_hits(snapshot, node, query_of(snapshot, query, operator=operator), record), record
+        return scan.count_rows(snapshot, node, record), record
+    return search.count_hits(
+        snapshot, node, table_settings.query_of(snapshot, query, operator=operator), record
+    ), record

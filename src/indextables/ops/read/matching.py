@@ -7,8 +7,8 @@ every row matches is never read.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.log.snapshot import FilePlan, Snapshot
 from indextables.model.actions import AddAction
 from indextables.predicate.prune.rule import prune_table

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from indextables.duck import database
+from indextables.duck.conditions import condition_of
 from indextables.log.snapshot import Snapshot
 from indextables.ops.read.splits import trigrams_of
+from indextables.predicate.tree import columns_of
 from indextables.records import dataclass
 from indextables.runtime import check_cancelled
 from indextables.split.layout import SplitRef
@@ -59,8 +61,6 @@ def run_in_duckdb(
     values = sum(ref.num_records or 0 for ref in refs) * len(columns)
     if not 0 < len(refs) <= MOST_SPLITS or values < WORTH_A_QUERY or not columns:
         return None, refs
-    from indextables.duck.conditions import condition_of
-
     condition = "TRUE" if where is None else condition_of(where)
     if condition is None or trigrams_of(snapshot, where) is not None:
         return None, refs
@@ -86,8 +86,6 @@ def _columns(where: Node | None, columns: Sequence[str]) -> list[str]:
     """The top-level columns that the filter and the query need."""
     if where is None:
         return list(columns)
-    from indextables.predicate.tree import columns_of
-
     return list(dict.fromkeys([*columns, *sorted(column.path[0] for column in columns_of(where))]))
 
 

@@ -10,14 +10,20 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from indextables.display.plain import counted
 from indextables.errors import MissingPackageError, TableError
+from indextables.lazy import later
 from indextables.ops.read.record import Record
 from indextables.ops.results import ScanMetrics
+
+if TYPE_CHECKING:
+    from indextables.display import notebook
+else:
+    notebook = later("indextables.display.notebook")
 
 _SHOWN = 20
 
@@ -167,15 +173,15 @@ class Rows:
         return f"Rows({', '.join(self.schema.names)}; {state})"
 
     def _repr_html_(self) -> str:
-        from indextables.display.notebook import table_html
-
         if self._begun and self._table is None:
-            return table_html(self.schema.empty_table(), "rows that were taken as a stream")
+            return notebook.table_html(self.schema.empty_table(), "rows that were taken as a stream")
         shown = self.head(_SHOWN + 1)
         total = self._table.num_rows if self._table is not None else None
         more = shown.num_rows > _SHOWN
         caption = counted(total, "row") if total is not None else f"the first {_SHOWN} rows"
-        return table_html(shown.slice(0, _SHOWN), f"{caption}, {_SHOWN} shown" if total and more else caption)
+        return notebook.table_html(
+            shown.slice(0, _SHOWN), f"{caption}, {_SHOWN} shown" if total and more else caption
+        )
 
 
 def _require(name: str) -> Any:

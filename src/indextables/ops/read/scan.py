@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from indextables.lazy import later, pc
 from indextables.log.snapshot import Snapshot
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
 from indextables.ops.read.in_order import batches_in_order, in_order, work_units
@@ -25,8 +26,16 @@ from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
 
 if TYPE_CHECKING:
+    from indextables.ops.read import matching, pushdown, sorting
     from indextables.predicate.tree import Node
+    from indextables.split.search import filtered, substring
     from indextables.split.search.filtered import Filtered
+else:
+    matching = later("indextables.ops.read.matching")
+    pushdown = later("indextables.ops.read.pushdown")
+    sorting = later("indextables.ops.read.sorting")
+    filtered = later("indextables.split.search.filtered")
+    substring = later("indextables.split.search.substring")
 
 
 def files(snapshot: Snapshot, where: Any = None, engine: str = "auto") -> tuple[pa.Table, Record]:
@@ -51,11 +60,9 @@ def scan(
     names = column_names(snapshot, columns)
     record = Record(snapshot)
     if sort is not None:
-        from indextables.ops.read.sorting import sort_keys, sorted_scan
-
-        keys = sort_keys(snapshot, sort)
+        keys = sorting.sort_keys(snapshot, sort)
         refs = splits_for(snapshot, node, record) if limit != 0 else []
-        rows, splits_read = sorted_scan(snapshot, refs, node, names, keys=keys, limit=limit)
+        rows, splits_read = sorting.sorted_scan(snapshot, refs, node, names, keys=keys, limit=limit)
         record.not_needed(len(refs) - splits_read)
         record.read(rows.num_rows, files=splits_read)
         return rows.to_reader(), record
@@ -74,23 +81,18 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     require_parquet(snapshot)
     if node is None:
         return sum(row_count(snapshot, ref) for ref in live_splits(snapshot))
-    import pyarrow.compute as pc
-
-    from indextables.ops.read.matching import sort_files
-    from indextables.ops.read.pushdown import DuckQuery, run_in_duckdb
-
-    matches = sort_files(snapshot, node)
+    matches = matching.sort_files(snapshot, node)
     record.planned(matches.plan.metrics, matches.plan.replay)
     lengths = matches.whole.column("num_records")
     unknown = splits_at(snapshot, matches.whole.filter(pc.is_null(lengths)).column("path").to_pylist())
     total: int = pc.sum(lengths, min_count=0).as_py() + sum(row_count(snapshot, ref) for ref in unknown)
     doubtful = splits_at(snapshot, matches.doubtful.column("path").to_pylist())
     refs = with_trigrams(snapshot, node, doubtful, record)
-    counts, left = run_in_duckdb(snapshot, refs, node, DuckQuery("count(*)"))
+    counts, left = pushdown.run_in_duckdb(snapshot, refs, node, pushdown.DuckQuery("count(*)"))
     if counts is not None:
-        matching: int = pc.sum(counts.column(0)).as_py()
-        record.read(matching, files=len(refs) - len(left))
-        total += matching
+        counted: int = pc.sum(counts.column(0)).as_py()
+        record.read(counted, files=len(refs) - len(left))
+        total += counted
     pieces = [partial(_count_of, snapshot, ref, node, record) for ref in left]
     return total + sum(in_order(pieces, default_parallelism()))
 
@@ -108,11 +110,8 @@ def _count_of(snapshot: Snapshot, ref: SplitRef, node: Node, record: Record) -> 
 
 
 def _filtered(snapshot: Snapshot, ref: SplitRef, node: Node) -> Filtered:
-    from indextables.split.search.filtered import Filtered
-    from indextables.split.search.substring import index_for
-
-    return Filtered(
-        snapshot.reading, ref, node, index_for(snapshot.reading, ref, node, settings_of(snapshot))
+    return filtered.Filtered(
+        snapshot.reading, ref, node, substring.index_for(snapshot.reading, ref, node, settings_of(snapshot))
     )
 
 

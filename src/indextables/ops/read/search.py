@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from indextables.errors import OptionError, SchemaError
 from indextables.index.query.tree import Query
+from indextables.lazy import later
 from indextables.log.snapshot import Snapshot
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
 from indextables.ops.read.hints import spelling_notes
@@ -29,8 +30,13 @@ from indextables.split.search.run import SCORE, count_in_open_indexes, count_spl
 from indextables.split.search.selection import Selection
 
 if TYPE_CHECKING:
+    from indextables.ops.read import highlighting, ranking, sorting
     from indextables.ops.read.highlighting import Highlights
     from indextables.predicate.tree import Node
+else:
+    highlighting = later("indextables.ops.read.highlighting")
+    ranking = later("indextables.ops.read.ranking")
+    sorting = later("indextables.ops.read.sorting")
 
 
 def search(
@@ -57,15 +63,11 @@ def search(
         raise SchemaError(f"the table has a column {SCORE!r} of its own; leave it out of columns")
     marker = None
     if highlights is not None:
-        from indextables.ops.read.highlighting import RowMarker
-
-        marker = RowMarker(parsed, names, snapshot.schema, highlights)
+        marker = highlighting.RowMarker(parsed, names, snapshot.schema, highlights)
         names = marker.columns_read
     selection = Selection(parsed, node, names, limit, score)
     if sort is not None:
-        from indextables.ops.read.sorting import sort_keys
-
-        selection = replace(selection, keys=sort_keys(snapshot, sort))
+        selection = replace(selection, keys=sorting.sort_keys(snapshot, sort))
     record = Record(snapshot)
     record.noted(parsed.notes)
     if total:
@@ -85,9 +87,7 @@ def _reader(snapshot: Snapshot, selection: Selection, record: Record) -> pa.Reco
         record.noted(spelling_notes(snapshot, selection.query, planned))
 
     if selection.keys:
-        from indextables.ops.read.sorting import sorted_rows
-
-        rows, searched = sorted_rows(snapshot, refs, selection, record.searched)
+        rows, searched = sorting.sorted_rows(snapshot, refs, selection, record.searched)
         record.not_needed(len(refs) - searched)
         record.read(rows.num_rows, files=searched)
         if not rows.num_rows:
@@ -132,10 +132,8 @@ def _best(
     snapshot: Snapshot, refs: Sequence[SplitRef], selection: Selection, record: Record
 ) -> Iterator[pa.Table]:
     """The best rows of all splits, best first."""
-    from indextables.ops.read.ranking import best_rows_of_table
-
     rows = 0
-    for table in best_rows_of_table(snapshot, refs, selection, record.searched):
+    for table in ranking.best_rows_of_table(snapshot, refs, selection, record.searched):
         rows += table.num_rows
         yield table
     record.read(rows, files=len(refs))

@@ -14,9 +14,9 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import PredicateError, SchemaError
+from indextables.lazy import pc
 from indextables.log.snapshot import Snapshot
 from indextables.model.arrays import from_values, integers
 from indextables.model.fields import find_field

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from indextables.errors import DamagedIndexError, StorageError
 from indextables.index.query.tree import Query
+from indextables.lazy import later
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.ops.read.in_order import in_order
@@ -25,6 +26,9 @@ from indextables.split.search.metrics import SearchMetrics
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
+    from indextables.split.search import substring
+else:
+    substring = later("indextables.split.search.substring")
 
 MOST_DICTIONARIES = 1000
 """Up to this many splits, each dictionary is searched; with more, the filters beside the log decide."""
@@ -75,10 +79,8 @@ def trigrams_of(snapshot: Snapshot, where: Node | None) -> Query | None:
     """The trigrams without which a filter is true for no row, as a query; None when it needs none."""
     if where is None:
         return None
-    from indextables.split.search.substring import fields_of, needed_trigrams
-
     spec = settings_of(snapshot)
-    trigrams = needed_trigrams(where, fields_of(spec))
+    trigrams = substring.needed_trigrams(where, substring.fields_of(spec))
     return None if trigrams is None else Query(str(where), trigrams, spec)
 
 
@@ -101,11 +103,9 @@ def ruled_out_by_trigrams(
 
 
 def _may_hold(snapshot: Snapshot, ref: SplitRef, where: Node) -> Iterator[bool]:
-    from indextables.split.search.substring import may_hold
-
     try:
         index = open_index(snapshot.reading, ref, with_rows=False)
-        yield index is None or may_hold(index, where)
+        yield index is None or substring.may_hold(index, where)
     except (DamagedIndexError, StorageError):
         # Reading the rows says what is wrong with the file, if anything is.
         yield True

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import DamagedIndexError, DamagedSplitError, Error, SplitError, StorageError
 from indextables.index.query.tree import Query
 from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
+from indextables.lazy import pc
 from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog

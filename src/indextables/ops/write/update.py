@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.display.plain import counted
 from indextables.errors import PredicateError, SchemaError
+from indextables.lazy import pc
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.arrays import replaced
 from indextables.model.casting import cast_column

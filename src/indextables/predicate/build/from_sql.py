@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import PredicateError
+from indextables.lazy import sqlglot
 from indextables.model.types import TIMESTAMP_NTZ, type_from_sql
 from indextables.predicate import conditions, functions, values
 from indextables.predicate.build.from_python import Builder, decimal, integer
@@ -111,24 +112,20 @@ def of_syntax(tree: Any, schema: pa.Schema, time_zone: str) -> Node:
 
 @lru_cache(maxsize=1)
 def _dialect() -> Any:
-    import sqlglot
-
     return sqlglot.Dialect.get_or_raise("spark")
 
 
 def _syntax(text: str) -> Any:
-    from sqlglot.errors import ParseError, SqlglotError
-
     try:
         parser = _dialect().parser()
         parser.FUNCTIONS = {}  # a function keeps the name and the arguments it was written with
         trees = parser.parse(_joined(_dialect().tokenize(text), text), text)
-    except ParseError as bad:
+    except sqlglot.ParseError as bad:
         first = bad.errors[0] if bad.errors else {}
         at = f" at line {first.get('line')}, column {first.get('col')}" if first else ""
         near = f" near {first.get('highlight')!r}" if first.get("highlight") else ""
         raise PredicateError(f"the filter {text!r} is not valid SQL{at}{near}", part=text) from bad
-    except SqlglotError as bad:
+    except sqlglot.errors.SqlglotError as bad:
         raise PredicateError(f"the filter {text!r} is not valid SQL: {bad}", part=text) from bad
     if len(trees) != 1 or trees[0] is None:
         raise PredicateError(f"the filter {text!r} is not one condition", part=text)
@@ -137,13 +134,11 @@ def _syntax(text: str) -> Any:
 
 def _joined(tokens: list[Any], text: str) -> list[Any]:
     """Join strings that touch: in Spark a doubled quote is a quote."""
-    from sqlglot.tokens import TokenType
-
     joined: list[Any] = []
     for token in tokens:
         before: Any = joined[-1] if joined else token
         touching = before.end + 1 == token.start and text[before.end] == text[token.start]
-        if touching and before.token_type == token.token_type == TokenType.STRING:
+        if touching and before.token_type == token.token_type == sqlglot.TokenType.STRING:
             before.text += text[token.start] + token.text
             before.end = token.end
         else:

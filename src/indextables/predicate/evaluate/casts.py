@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import PredicateError
+from indextables.lazy import pc
 from indextables.model.types import type_to_sql
 from indextables.predicate.evaluate.ordering import as_double
 from indextables.predicate.literals import from_text

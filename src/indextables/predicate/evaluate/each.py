@@ -7,10 +7,10 @@ from decimal import InvalidOperation
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as is_a
 
 from indextables.errors import PredicateError
+from indextables.lazy import pc
 
 
 def internal(values: pa.Array) -> list[Any]:

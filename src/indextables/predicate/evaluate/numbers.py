@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as is_a
 
+from indextables.lazy import pc
 from indextables.model.arrays import scalar
 from indextables.predicate.evaluate.each import any_failed, each
 from indextables.predicate.literals import cast_value
@@ -21,8 +21,8 @@ _WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
 _PRODUCT = Context(prec=39, rounding=ROUND_HALF_UP)
 _QUOTIENT = Decimal(1).scaleb(-39)
 _LONGEST = (1 << 63) - 1
-_CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
-_PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_CHECKED = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}
+_PLAIN = {"+": "add", "-": "subtract", "*": "multiply"}
 _EXACTLY: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": lambda left, right: left + right,
     "-": lambda left, right: left - right,
@@ -52,14 +52,14 @@ def _fitting(value: Decimal, kind: pa.DataType, rounding: str = ROUND_HALF_UP) -
 def sums(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
     """Add, subtract or multiply."""
     if is_a.is_floating(call.type):
-        return _PLAIN[call.name](*args), None
+        return pc.call_function(_PLAIN[call.name], args), None
     if is_a.is_decimal(call.type):
         if call.name == "*":
             return each(lambda a, b: _fitting(_PRODUCT.multiply(a, b), call.type), args, call.type)
         exactly = {"+": _WIDE.add, "-": _WIDE.subtract}[call.name]
         return each(lambda a, b: _fitting(exactly(a, b), call.type), args, call.type)
     try:
-        return _CHECKED[call.name](*args), None
+        return pc.call_function(_CHECKED[call.name], args), None
     except pa.ArrowInvalid:
         return each(_in_range(_EXACTLY[call.name], call.type), args, call.type)
 

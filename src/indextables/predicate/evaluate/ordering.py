@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.model.arrays import scalar
 
-_KERNELS = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+_KERNELS = {"=": "equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
 
 def compare_array(op: str, values: Any, value: Any) -> Any:
     """Compare each element with an internal value of the array's type; op is one of = < <= > >=."""
     kind = values.type
     if not pa.types.is_floating(kind):
-        return _KERNELS[op](values, scalar(value, kind))
+        return pc.call_function(_KERNELS[op], [values, scalar(value, kind)])
     # Spark: NaN equals NaN and is above every number; Arrow follows IEEE, where NaN compares with nothing.
     nan = pc.is_nan(values)
     if math.isnan(value):
         if op in {"=", ">="}:
             return nan
         return pc.invert(nan) if op == "<" else pc.if_else(nan, op == "<=", op == "<=")
-    compared = _KERNELS[op](values, scalar(value, kind))
+    compared = pc.call_function(_KERNELS[op], [values, scalar(value, kind)])
     return pc.or_(compared, nan) if op in {">", ">="} else compared
 
 
@@ -34,7 +34,7 @@ def compare_arrays(op: str, left: Any, right: Any) -> Any:
     if op == "<=>":
         both_null = pc.and_(pc.is_null(left), pc.is_null(right))
         return pc.or_(pc.fill_null(compare_arrays("=", left, right), False), both_null)
-    compared = _KERNELS[op](left, right)
+    compared = pc.call_function(_KERNELS[op], [left, right])
     if not pa.types.is_floating(left.type):
         return compared
     first, second = pc.is_nan(left), pc.is_nan(right)

@@ -13,9 +13,9 @@ import re
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import PredicateError
+from indextables.lazy import pc
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field, struct_leaf
 from indextables.predicate.evaluate.casts import cast_values

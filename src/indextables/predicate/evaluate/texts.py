@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.regex import required_texts, translated
 from indextables.predicate.tree import Like, Match, RLike
@@ -26,7 +26,6 @@ FREQUENT = 16
 BLOCK = 1 << 20
 """Number of bytes compared at once, so that the results stay in the processor's cache."""
 
-_ENDS = {"startswith": pc.starts_with, "endswith": pc.ends_with}
 # Taken out of an array: making a scalar from a Python value loads pandas.
 _NULL = pa.nulls(1, pa.bool_())[0]
 
@@ -34,8 +33,10 @@ _NULL = pa.nulls(1, pa.bool_())[0]
 def text_matches(node: Match | Like | RLike, values: Any) -> Any:
     """For each text whether the node is true of it; null for null."""
     if isinstance(node, Match):
-        if node.kind in _ENDS:
-            return _ENDS[node.kind](values, node.text)
+        if node.kind == "startswith":
+            return pc.starts_with(values, node.text)
+        if node.kind == "endswith":
+            return pc.ends_with(values, node.text)
         return _searched(values, node.text, None)
     if isinstance(node, RLike):
         return rlike_texts(values, node.pattern)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.model.calendar import US_PER_DAY, US_PER_SECOND, date_of, days_of
 from indextables.predicate.evaluate.casts import local_times_of
 from indextables.predicate.evaluate.each import applied

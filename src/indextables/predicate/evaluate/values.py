@@ -16,9 +16,9 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as is_a
 
+from indextables.lazy import pc
 from indextables.model.arrays import scalar
 from indextables.predicate.evaluate.casts import cast_values, local_times_of
 from indextables.predicate.evaluate.each import any_failed, each, internal

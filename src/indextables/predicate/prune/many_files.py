@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.model.arrays import from_values, scalar, whole
 from indextables.model.truncation import LAST, MARKER, REPLACEMENTS, successor
 from indextables.predicate.evaluate.ordering import as_double, compare_array

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from indextables.lazy import pa
 from indextables.records import dataclass
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +20,6 @@ class PruneMetrics:
         """Return the sum of two prunes over different files."""
         reasons = None
         if self.reasons is not None and other.reasons is not None:
-            import pyarrow as pa
-
             reasons = pa.concat_arrays([self.reasons, other.reasons])
         return PruneMetrics(
             self.considered + other.considered,

@@ -6,10 +6,13 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from indextables.lazy import later, pa, pc
 
+if TYPE_CHECKING:
+    from indextables.predicate.prune import rule
     from indextables.predicate.tree import Node
+else:
+    rule = later("indextables.predicate.prune.rule")
 
 _log = logging.getLogger(__name__)
 
@@ -21,9 +24,6 @@ def shows_missing(node: Node | None) -> bool:
 
 def without_bounds(files: pa.Table, column: str) -> int:
     """How many files, in the form of `files()`, have neither a minimum nor a maximum of a column."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     bounded = pa.repeat(False, files.num_rows)
     for half in ("min", "max"):
         values = files.column(half).combine_chunks()
@@ -35,9 +35,7 @@ def without_bounds(files: pa.Table, column: str) -> int:
 
 def log_missing(node: Node, files: pa.Table, partition_columns: Collection[str]) -> None:
     """Log, once per column of the filter, how many of the files that stay lack statistics of it."""
-    from indextables.predicate.prune.rule import columns_needed
-
-    for column in sorted(columns_needed(node, partition_columns).statistics):
+    for column in sorted(rule.columns_needed(node, partition_columns).statistics):
         count = without_bounds(files, column)
         if count:
             _log.debug(

@@ -14,8 +14,8 @@ from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.model.arrays import scalar, whole
 from indextables.model.stats import FileStats
 from indextables.predicate.coerce import like_pieces

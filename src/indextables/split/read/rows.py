@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError, SchemaError, SplitError
+from indextables.lazy import later, pq
 from indextables.model.arrays import integers
 from indextables.model.arrow_internals import cast_values, take_rows
 from indextables.model.fields import decode_partition_array
@@ -39,7 +40,12 @@ from indextables.storage.checksum import crc32
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
+    from indextables.split.read import group_bounds
     from indextables.split.read.group_bounds import GroupStatistics
+    from indextables.storage import ranged_file
+else:
+    group_bounds = later("indextables.split.read.group_bounds")
+    ranged_file = later("indextables.storage.ranged_file")
 
 T = TypeVar("T")
 
@@ -302,8 +308,6 @@ class SplitReader:
 
     @cached_property
     def _statistics(self) -> GroupStatistics | None:
-        import pyarrow.parquet as pq
-
         try:
             body = read_footer(self.source, self.ref).body
             file = MAGIC + body + len(body).to_bytes(4, "little") + MAGIC
@@ -311,10 +315,8 @@ class SplitReader:
         except (SplitError, pa.ArrowException):
             # Rows can be read without the footer: if it cannot be read, nothing is ruled out.
             return None
-        from indextables.split.read.group_bounds import GroupStatistics
-
         same = metadata.num_row_groups == len(self.group_rows)
-        return GroupStatistics(metadata, metadata.schema.to_arrow_schema()) if same else None
+        return group_bounds.GroupStatistics(metadata, metadata.schema.to_arrow_schema()) if same else None
 
     def scan(self, columns: Sequence[str], *, coded: bool = False) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in batches, each with the number of its first row."""
@@ -357,12 +359,8 @@ class SplitReader:
         return pa.concat_tables(parts)
 
     def _plain(self) -> Any:
-        import pyarrow.parquet as pq
-
-        from indextables.storage.ranged_file import RangedFile
-
         size = self.ref.size if self.ref.size is not None else self.source.size()
-        file = pa.PythonFile(io.BufferedReader(RangedFile(self.source.read_one, size)), "r")
+        file = pa.PythonFile(io.BufferedReader(ranged_file.RangedFile(self.source.read_one, size)), "r")
         # Not with Arrow's threads: they call into Python, possibly after the interpreter has ended.
         return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from indextables.errors import DamagedIndexError
 from indextables.index.read.lookup import Index
+from indextables.lazy import later
 from indextables.model.arrays import as_numpy, integers
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
@@ -23,7 +24,14 @@ from indextables.split.open_splits import open_split, warn_once
 from indextables.split.read.rows import WORTH_STATISTICS, RowsByGroup, to_table_schema
 
 if TYPE_CHECKING:
+    from indextables.predicate import tree
+    from indextables.predicate.evaluate import rows
     from indextables.predicate.tree import Node
+    from indextables.split.search import substring
+else:
+    rows = later("indextables.predicate.evaluate.rows")
+    tree = later("indextables.predicate.tree")
+    substring = later("indextables.split.search.substring")
 
 FETCHED_AT_ONCE = 32_768
 """Number of rows whose other columns are fetched together."""
@@ -47,9 +55,7 @@ class Filtered:
         """The columns the filter needs."""
         if self._where is None:
             return ()
-        from indextables.predicate.tree import columns_of
-
-        return tuple(sorted({column.path[0] for column in columns_of(self._where)}))
+        return tuple(sorted({column.path[0] for column in tree.columns_of(self._where)}))
 
     @cached_property
     def _present(self) -> list[str]:
@@ -78,10 +84,8 @@ class Filtered:
     def _by_trigrams(self) -> np.ndarray | None:
         if self._where is None or self._index is None:
             return None
-        from indextables.split.search.substring import rows_left
-
         try:
-            return rows_left(self._index, self._where)
+            return substring.rows_left(self._index, self._where)
         except DamagedIndexError as damage:
             warn_once(f"{self._ref.path}: {damage}")
             return None
@@ -103,11 +107,10 @@ class Filtered:
         """How many rows the filter keeps, counted in the threads that read them."""
         if self._where is None:
             return self._reader.rows
-        from indextables.predicate.evaluate.rows import mask
 
         def count(_: RowsByGroup, raw: pa.Table) -> int:
             table = self._as_rows(raw, self.columns)
-            return int(mask(self._where, table, self._schema, self._zone).true_count)
+            return int(rows.mask(self._where, table, self._schema, self._zone).true_count)
 
         return sum(self._reader.worked(self.candidates(), self._present, count))
 
@@ -132,11 +135,10 @@ class Filtered:
 
     def _decided(self, parts: RowsByGroup) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """The kept rows with the filter's columns; the filter runs in the threads that read the rows."""
-        from indextables.predicate.evaluate.rows import mask
 
         def decide(piece: RowsByGroup, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
             table = self._as_rows(raw, self.columns)
-            matches = mask(self._where, table, self._schema, self._zone)
+            matches = rows.mask(self._where, table, self._schema, self._zone)
             numbers = self._reader.numbers(piece)
             if matches.true_count == len(numbers):
                 return numbers, table

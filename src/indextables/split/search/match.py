@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.index.build.builder import IndexBuilder
 from indextables.index.query.evaluate import IndexSearch
@@ -35,6 +34,7 @@ from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField, IndexSpec
 from indextables.index.tokens import address, is_id, json_leaves, leaf_words, words_of
+from indextables.lazy import pc
 from indextables.model.arrays import booleans, integers
 
 FEW_ROWS = 16
@@ -262,8 +262,6 @@ def match_batch(query: Query, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArra
     >>> match_batch(query, rows).to_pylist()
     [True, False, False]
     """
-    import pyarrow as pa
-
     columns = [name for name in query.columns if name in rows.schema.names]
     if not columns or rows.num_rows <= FEW_ROWS:
         return match_rows(query, rows)
@@ -295,6 +293,4 @@ def _index_of(query: Query, rows: pa.Table | pa.RecordBatch) -> Index:
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-
     return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column

@@ -22,6 +22,7 @@ from indextables.index.query.tree import Query, restrict_to_columns
 from indextables.index.read.lookup import BytesRanges, Index, Term
 from indextables.index.read.ranking import Statistics, statistics_of_terms
 from indextables.index.settings import IndexSpec
+from indextables.lazy import later
 from indextables.model.arrays import as_numpy, integers, numbers
 from indextables.model.arrow_internals import take_rows
 from indextables.reading import Reading
@@ -34,8 +35,17 @@ from indextables.split.search.selection import Keys, Selection
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
+    from indextables.index.build import builder
+    from indextables.index.query import explain
     from indextables.index.query.explain import ScorePart
+    from indextables.predicate.evaluate import ordering
     from indextables.predicate.tree import Node as Predicate
+    from indextables.split.search import match
+else:
+    builder = later("indextables.index.build.builder")
+    explain = later("indextables.index.query.explain")
+    ordering = later("indextables.predicate.evaluate.ordering")
+    match = later("indextables.split.search.match")
 
 T = TypeVar("T")
 
@@ -161,10 +171,8 @@ def sorted_of(
     """Of some ascending rows of a split, the first ones in the order of the keys."""
     if not len(rows):
         return reading.columns(columns).empty_table()
-    from indextables.predicate.evaluate.ordering import spark_order
-
     by = fetch_rows(reading, ref, [name for name, _ in keys], rows)
-    chosen = as_numpy(spark_order(by, keys))[:limit]
+    chosen = as_numpy(ordering.spark_order(by, keys))[:limit]
     ascending = np.sort(chosen)
     table = fetch_rows(reading, ref, columns, rows[ascending])
     return table.take(integers(np.searchsorted(ascending, chosen)))
@@ -265,8 +273,6 @@ class _SplitSearch:
     def _indexed(self, search: IndexSearch, limit: int | None) -> np.ndarray:
         if self.exact:
             return search.rows(limit)
-        from indextables.split.search.match import match_rows
-
         certain = search.certain()
         doubtful = np.setdiff1d(search.candidates(), certain, assume_unique=True)
         matching = [certain]
@@ -274,15 +280,15 @@ class _SplitSearch:
             some = doubtful[at : at + _VERIFY_AT_ONCE]
             for rows, table in self.reader.fetch(some, self.query.columns):
                 # The index has been asked about them already.
-                matching.append(self._matching(rows, table, match_rows))
+                matching.append(self._matching(rows, table, match.match_rows))
         return np.sort(np.concatenate(matching))[:limit]
 
     def _scanned(self, limit: int | None) -> np.ndarray:
-        from indextables.split.search.match import match_batch
-
         matching = [np.zeros(0, np.int64)]
         for start, table in self.reader.scan(self.query.columns):
-            matching.append(self._matching(np.arange(start, start + table.num_rows), table, match_batch))
+            matching.append(
+                self._matching(np.arange(start, start + table.num_rows), table, match.match_batch)
+            )
         return np.concatenate(matching)[:limit]
 
     def _by_index(self, ask: Callable[[], T], scan: Callable[[], T]) -> T:
@@ -427,10 +433,8 @@ class _SplitSearch:
         index = self._fresh_index() if search is None else search.index
         if index is None:
             return []
-        from indextables.index.query.explain import explain_score
-
         search = IndexSearch(index, self.query, values=self._values)
-        return explain_score(search, row, self.selection.statistics)
+        return explain.explain_score(search, row, self.selection.statistics)
 
     def _fresh_index(self) -> Index | None:
         """An index of the query's columns, built now; None when the split has none of them."""
@@ -438,13 +442,10 @@ class _SplitSearch:
         spec = IndexSpec(tuple(item for item in self.query.spec.fields if item.column in named))
         if not spec.fields:
             return None
-        # Only scanned rows are indexed here, so most searches never import the builder.
-        from indextables.index.build.builder import IndexBuilder
-
-        builder = IndexBuilder(spec, self.reading.schema)
+        rebuilt = builder.IndexBuilder(spec, self.reading.schema)
         for _, table in self.reader.scan(spec.columns):
-            builder.add(to_table_schema(table, self.reading.schema, spec.columns, {}))
-        built = builder.finish()
+            rebuilt.add(to_table_schema(table, self.reading.schema, spec.columns, {}))
+        built = rebuilt.finish()
         return Index.open(BytesRanges(built.to_bytes()), built.length, built.root_length)
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
+from indextables.lazy import pc
 from indextables.model.actions import AddAction
 from indextables.model.fields import encode_partition, partition_directory
 from indextables.model.stats import Truncated, truncate_add

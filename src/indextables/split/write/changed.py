@@ -20,6 +20,7 @@ from indextables.index.build.merge import replace_fields
 from indextables.index.build.writer import BuiltIndex
 from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
+from indextables.lazy import pq
 from indextables.model.actions import AddAction
 from indextables.model.stats import FileStats, StatsCollector, indexed_columns, of_add
 from indextables.options import Options
@@ -189,8 +190,6 @@ class ChangedSplit:
         return FileStats(self.original.reader.rows, low, high, nulls)
 
     def _index(self) -> BuiltIndex | None:
-        import pyarrow.parquet as pq
-
         index = self.original.index
         if index is None:
             return None

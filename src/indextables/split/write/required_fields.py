@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from indextables.lazy import pc
 
 
 def has_required(kind: pa.DataType) -> bool:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import SplitError
 from indextables.index.build.builder import IndexBuilder
@@ -23,6 +22,7 @@ from indextables.index.build.merge import merge_indexes
 from indextables.index.build.writer import BuiltIndex
 from indextables.index.read.lookup import Index
 from indextables.index.settings import JSON, TEXT, IndexSpec
+from indextables.lazy import pc, pq
 from indextables.model.stats import FileStats, StatsCollector
 from indextables.options import Options
 from indextables.split.layout import TAIL, Footer, SplitManifest, finish
@@ -182,8 +182,6 @@ class SplitWriter:
 
 def parquet_writer(sink: Any, schema: pa.Schema, spec: IndexSpec, first: pa.Table) -> Any:
     """A writer of row groups as splits have them; `first` is the first one, which decides the encodings."""
-    import pyarrow.parquet as pq
-
     counted = _counted(first)
     return pq.ParquetWriter(
         sink,

@@ -20,6 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
+from indextables.lazy import lark
 from indextables.sql.commands import (
     AnalyzeSkipping,
     CheckTable,
@@ -135,8 +136,6 @@ def _blanked(text: str) -> str:
 
 def parse_command(text: str) -> Command:
     """The command that a statement states; a CommandError shows line, column and what was expected."""
-    from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
-
     blanked = _without_comments(text)
     advice = advice_on(blanked)
     if advice is not None and advice.unneeded:
@@ -146,28 +145,26 @@ def parse_command(text: str) -> Command:
         raise CommandError(advice.sentence, line=1, column=1, expected=())
     try:
         tree = _parser().parse(blanked)
-    except UnexpectedToken as error:
+    except lark.UnexpectedToken as error:
         ended = error.token.type == "$END"
         at = len(blanked.rstrip()) if ended else error.token.start_pos or 0
         problem = _TOO_EARLY if ended else f"unexpected {_shown(str(error.token))}"
         expected = _expected(error.accepts or error.expected, first=not blanked[:at].strip())
         raise _failure(blanked, at, problem, expected) from error
-    except UnexpectedCharacters as error:
+    except lark.UnexpectedCharacters as error:
         at = error.pos_in_stream
         open_quote = blanked[at] in "'\"`"
         problem = "this quote is not closed" if open_quote else f"unexpected {_shown(blanked[at:])}"
         expected = _expected(error.allowed or (), first=not blanked[:at].strip())
         raise _failure(blanked, at, problem, expected) from error
-    except UnexpectedEOF as error:
+    except lark.UnexpectedEOF as error:
         raise _failure(blanked, len(blanked.rstrip()), _TOO_EARLY, ()) from error
     return _command(tree.children[0], blanked)
 
 
 @cache
 def _parser() -> Lark:
-    from lark import Lark
-
-    return Lark.open(
+    return lark.Lark.open(
         "commands.lark",
         rel_to=__file__,
         parser="lalr",

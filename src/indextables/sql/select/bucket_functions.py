@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.ops.counting.buckets import bucket_of
 from indextables.predicate.evaluate.casts import instants_of
 

@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import CommandError, PredicateError
+from indextables.lazy import exp, sqlglot
+from indextables.predicate.build.from_sql import of_syntax
 from indextables.predicate.tree import Node, all_of
 from indextables.sql.select.mentions import ALL_COLUMNS, NO_QUERY, edited, mark
 from indextables.sql.select.rewrite import call_number
@@ -31,13 +33,9 @@ def searched_condition(where: str) -> SearchedCondition:
     marked = mark(where)
     if not marked.searches:
         return SearchedCondition(where, ())
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
     try:
         parsed: Any = sqlglot.parse_one(f"SELECT 1 WHERE {marked.parsable}", read="spark")
-    except SqlglotError as error:
+    except sqlglot.errors.SqlglotError as error:
         raise CommandError(f"a condition with indexquery could not be read: {error}") from error
     searches = {}
     for part in conjuncts(parsed.args["where"]):
@@ -59,10 +57,6 @@ def pruning_filter(conditions: Iterable[Any], schema: pa.Schema, zone: str) -> N
     What the filter does not understand is left out of it: so are texts that touch, which Spark joins in its
     own way.
     """
-    from sqlglot import exp
-
-    from indextables.predicate.build.from_sql import of_syntax
-
     nodes: list[Node] = []
     for condition in conditions:
         if condition.find(exp.Concat) is not None:
@@ -76,8 +70,6 @@ def pruning_filter(conditions: Iterable[Any], schema: pa.Schema, zone: str) -> N
 
 
 def _search(call: Any) -> tuple[str | None, str]:
-    from sqlglot import exp
-
     column, query = (*call.expressions, None, None)[:2]
     if not isinstance(query, exp.Literal) or not query.is_string or not isinstance(column, exp.Column):
         raise CommandError(NO_QUERY)

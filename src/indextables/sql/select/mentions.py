@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from indextables.errors import CommandError
+from indextables.lazy import sqlglot
 
 SPARK, DUCKDB = "spark", "duckdb"
 """The engines whose SQL is read here."""
@@ -144,13 +145,9 @@ def mark_paths(text: str) -> tuple[PathMention, ...]:
 
 def words_of(text: str, engine: str = SPARK) -> list[SqlToken]:
     """The words and signs of a statement."""
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-    from sqlglot.tokens import TokenType
-
     try:
         tokens = sqlglot.tokenize(text, read=dialect_of(engine))
-    except SqlglotError as error:
+    except sqlglot.errors.SqlglotError as error:
         raise CommandError(f"the statement could not be read: {error}") from error
     return [
         SqlToken(
@@ -158,7 +155,7 @@ def words_of(text: str, engine: str = SPARK) -> list[SqlToken]:
             token.text,
             token.start,
             token.end + 1,
-            token.token_type == TokenType.IDENTIFIER,
+            token.token_type == sqlglot.TokenType.IDENTIFIER,
         )
         for token in tokens
     ]
@@ -169,10 +166,10 @@ def dialect_of(engine: str) -> Any:
     """The SQL of an engine; that of DuckDB with names in backticks too, since paths are written so."""
     if engine != DUCKDB:
         return engine
-    from sqlglot.dialects.duckdb import DuckDB
+    base: Any = sqlglot.Dialect[DUCKDB]
 
-    class WithPaths(DuckDB):  # type: ignore[misc]
-        class Tokenizer(DuckDB.Tokenizer):  # type: ignore[misc]
+    class WithPaths(base):  # type: ignore[misc]
+        class Tokenizer(base.Tokenizer):  # type: ignore[misc]
             IDENTIFIERS = ['"', "`"]
 
     return WithPaths

@@ -25,6 +25,7 @@ from typing import Any
 
 from indextables.duck import database
 from indextables.errors import CommandError
+from indextables.lazy import exp
 from indextables.model.names import find_name, quoted_name
 from indextables.sql.select.mentions import (
     ALL_COLUMNS,
@@ -134,8 +135,6 @@ class _Analysis:
         self._hidden: dict[tuple[int, str | None, str], str] = {}
 
     def run(self, instant_of: InstantOf) -> Rewritten:
-        from sqlglot import exp
-
         refuse_pipes(self._marked.parsable, self._engine)
         scopes = scopes_of(self._marked.parsable, self._engine)
         if self._engine == DUCKDB:
@@ -181,8 +180,6 @@ class _Analysis:
 
     def _replace_tables(self, scopes: Sequence[Any]) -> None:
         """Replace every table of IndexTables by a hidden view."""
-        from sqlglot import exp
-
         for scope in scopes:
             for _, source in scope.selected_sources.values():
                 if isinstance(source, exp.Table) and self._columns(source) is not None:
@@ -207,8 +204,6 @@ class _Analysis:
 
     def _conditions(self, scopes: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """The conditions about one table alone without which a row of it counts for nothing."""
-        from sqlglot import exp
-
         for scope in scopes:
             for condition in required_conditions(scope):
                 columns = list(condition.find_all(exp.Column))
@@ -244,8 +239,6 @@ class _Analysis:
 
     def _highlighted(self, scopes: Sequence[Any], homes: dict[int, Any]) -> tuple[Highlight, ...]:
         """The calls of `highlight`, each as a column of its table's view."""
-        from sqlglot import exp
-
         highlights: list[Highlight] = []
         for scope in scopes:
             for call in scope.find_all(exp.Anonymous):
@@ -288,8 +281,6 @@ class _Analysis:
 
     def _owner(self, column: Any, scope: Any) -> tuple[Any, Any]:
         """The table node a column belongs to, and the scope that reads it."""
-        from sqlglot import exp
-
         if not isinstance(column, exp.Column):
             shown = column.sql("spark") if column is not None else "nothing"
             raise CommandError(f"indexquery needs a column of a table on its left, not {shown}")
@@ -311,8 +302,6 @@ class _Analysis:
         )
 
     def _candidates(self, column: Any, scope: Any) -> list[Any]:
-        from sqlglot import exp
-
         selected = {name.lower(): source for name, (_, source) in scope.selected_sources.items()}
         if column.table:
             source = selected.get(column.table.lower())
@@ -389,8 +378,6 @@ class _Analysis:
         return database.quoted(alias) if self._engine == DUCKDB else quoted_name(alias)
 
     def _query(self, call: Any, mention: WrittenSearch) -> str:
-        from sqlglot import exp
-
         operands: list[Any] = list(call.expressions)
         query = operands[-1] if operands[1:] and not operands[2:] else None
         if isinstance(query, exp.Literal) and query.is_string:
@@ -413,8 +400,6 @@ class _Analysis:
         self, searches: Sequence[ResolvedSearch], highlights: Sequence[Highlight], homes: Mapping[int, Any]
     ) -> None:
         """Keep the boolean columns, and scores, out of every `*` that would show them."""
-        from sqlglot import exp
-
         by_scope: dict[int, tuple[Any, dict[str, list[str]]]] = {}
         columns = [
             (search.reference, SCORE if search.score else search.hidden)

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.any_table import open_table
 from indextables.duck import database
 from indextables.errors import CommandError, Error
 from indextables.handle import Handle
 from indextables.index.query.tree import all_of as all_queries
+from indextables.lazy import duckdb, pc
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import no_column
 from indextables.ops.read.highlighting import highlighter_of, marker
@@ -75,8 +75,6 @@ def run_select(
     Times without an offset are read in one zone: the option `timeZone`, else the zone that properties of the
     tables name, else UTC. Instants in the result are in UTC, as in every other result.
     """
-    import duckdb
-
     opened = _Tables(tables or {}, options)
     start = _PREFIX.match(text).end()  # type: ignore[union-attr]
     try:
@@ -160,8 +158,6 @@ class _Tables:
 
 def _connected(zone: str) -> Any:
     """A connection of DuckDB whose session has the zone."""
-    import duckdb
-
     try:
         return database.connect(TimeZone=_name_in_duckdb(zone), enable_external_access="false")
     except duckdb.NotImplementedException as unknown:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from indextables.errors import CommandError
+from indextables.lazy import exp, load, sqlglot
 from indextables.sql.select.mentions import SPARK, dialect_of, words_of
 
 _MORE_THAN_ORDER = (
@@ -26,16 +27,11 @@ class CannotParseError(CommandError):
 
 def scopes_of(text: str, engine: str = SPARK) -> list[Any]:
     """The queries of a statement, inner ones first, each with the tables it reads; none without a query."""
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-    from sqlglot.optimizer.scope import traverse_scope
-
     try:
         parsed = sqlglot.parse_one(text, read=dialect_of(engine))
         query = parsed if isinstance(parsed, exp.Query) else parsed.find(exp.Query)
-        return [] if query is None else list(traverse_scope(query))
-    except SqlglotError as error:
+        return [] if query is None else list(load("sqlglot.optimizer.scope").traverse_scope(query))
+    except sqlglot.errors.SqlglotError as error:
         raise CannotParseError(f"a statement with indexquery could not be analysed: {error}") from error
 
 
@@ -47,8 +43,6 @@ def refuse_pipes(text: str, engine: str) -> None:
 
 def columns_mentioned(scopes: Sequence[Any], text: str, engine: str) -> frozenset[str] | None:
     """Every column name a statement mentions, in lower case; None where it may mean all of a table's."""
-    from sqlglot import exp
-
     for scope in scopes:
         query = scope.expression
         if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
@@ -67,8 +61,6 @@ def columns_mentioned(scopes: Sequence[Any], text: str, engine: str) -> frozense
 
 def compared_texts(scope: Any) -> Iterator[tuple[Any, Any]]:
     """Every column of a query that is compared with strings, with each string."""
-    from sqlglot import exp
-
     kinds = (
         exp.EQ,
         exp.NEQ,
@@ -132,8 +124,6 @@ def _enclosing_join(node: Any, joins: Sequence[Any]) -> int | None:
 
 def conjuncts(condition: Any) -> Iterator[Any]:
     """The conditions that all have to be true for a WHERE, an ON or a condition to be true."""
-    from sqlglot import exp
-
     if isinstance(condition, (exp.Where, exp.And, exp.Paren)):
         for part in (condition.this, condition.args.get("expression")):
             if part is not None:
@@ -157,8 +147,6 @@ def is_required(call: Any, table: Any, home: Any) -> bool:
     A row may count without being in the result: for a sample, for a pivot, as the nearest row of an ASOF join
     or as the one at the same place in a POSITIONAL one.
     """
-    from sqlglot import exp
-
     joins, at = _joins(table, home)
     if at is None or any((join.method or "").upper() in ("ASOF", "POSITIONAL") for join in joins):
         return False
@@ -179,8 +167,6 @@ def is_required(call: Any, table: Any, home: Any) -> bool:
 
 def mentions_score(query: Any) -> bool:
     """Whether a query names the score."""
-    from sqlglot import exp
-
     return any(column.name.lower() == SCORE for column in query.find_all(exp.Column))
 
 
@@ -189,8 +175,6 @@ def best_rows_needed(home: Any) -> int | None:
 
     It has to be nothing but its WHERE, order and limit: whatever else stands in it may need more rows.
     """
-    from sqlglot import exp
-
     select = home.expression
     where, order, limit = (select.args.get(part) for part in ("where", "order", "limit"))
     if where is None or order is None or limit is None or not isinstance(select, exp.Select):

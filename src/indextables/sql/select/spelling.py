@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from indextables.errors import CommandError
+from indextables.lazy import exp
 from indextables.sql.select.mentions import (
     ALL_COLUMNS,
     edited,
@@ -66,8 +67,6 @@ def _called(column: str | None, query: str | None) -> str:
 
 def _with_scores(text: str, columns_of: NamesOf) -> str:
     """The text with every `_score` of a search as a call."""
-    from sqlglot import exp
-
     edits: list[tuple[int, int, str]] = []
     for scope in scopes_of(text):
         scores = [column for column in scope.find_all(exp.Column) if column.name.lower() == SCORE]
@@ -88,8 +87,6 @@ def _with_scores(text: str, columns_of: NamesOf) -> str:
 
 def _has_own(scope: Any, columns_of: NamesOf) -> bool:
     """Whether something that a query reads has a column of that name itself."""
-    from sqlglot import exp
-
     for _, source in scope.selected_sources.values():
         if isinstance(source, exp.Table):
             names: Collection[str] = columns_of([part.name for part in source.parts])
@@ -102,15 +99,11 @@ def _has_own(scope: Any, columns_of: NamesOf) -> bool:
 
 def _is_shown(column: Any) -> bool:
     """Whether it is a whole item of a SELECT list, which keeps its name."""
-    from sqlglot import exp
-
     return isinstance(column.parent, exp.Select) and column.arg_key == "expressions"
 
 
 def _text(text: str, column: Any) -> str:
     """A column, or the struct of all of them, as it is written."""
-    from sqlglot import exp
-
     if not isinstance(column, exp.Column):
         return str(column.sql("spark"))
     return text[column.parts[0].meta["start"] : column.parts[-1].meta["end"] + 1]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.duck import database
 from indextables.errors import CorruptLogError
+from indextables.lazy import duckdb, pc
 from indextables.log.delta.checkpoint.reader import AddRows
 from indextables.log.delta.files.text import (
     Path,
@@ -99,8 +99,6 @@ def statistics_of(file: str, rows: pa.Array) -> pa.Array:
 
 
 def _run(query: str, file: str, **tables: pa.Table) -> pa.Table:
-    import duckdb
-
     try:
         with database.connect() as connection:
             for name, table in tables.items():

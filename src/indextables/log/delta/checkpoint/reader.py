@@ -17,6 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from indextables.errors import CorruptLogError, NotFoundError
+from indextables.lazy import pq
 from indextables.log.checkpoint.head import CheckpointHead
 from indextables.log.delta.dialect import DELTA
 from indextables.log.delta.files.text import decode_paths
@@ -225,8 +226,6 @@ class _reading:  # noqa: N801
 
 
 def _open(store: Store, path: str) -> pq.ParquetFile:
-    import pyarrow.parquet as pq
-
     owner, name = resolve(store, path)
     local = owner.local_path(name)
     source = pa.memory_map(local) if local is not None else pa.PythonFile(_Remote(owner, name), mode="r")

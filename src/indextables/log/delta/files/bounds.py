@@ -15,8 +15,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from struct import pack
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from indextables.lazy import pc
 from indextables.log.delta.columns import SchemaLeaf
 from indextables.log.delta.files.text import DOUBLE_DIGITS
 from indextables.model.arrays import scalar

@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
+from indextables.lazy import pc
 from indextables.log.adds.file_table import file_uris
 from indextables.log.delta.columns import DeltaColumns, SchemaLeaf
 from indextables.log.delta.commits import DeltaAdd, counts_nan

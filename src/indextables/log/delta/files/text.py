@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.duck import database
+from indextables.lazy import duckdb, pc
 from indextables.log.delta.paths import LOCAL_SCHEME, decode_path
 from indextables.model.arrays import from_values, integers, scalar, whole
 from indextables.model.names import quoted_text
@@ -191,8 +191,6 @@ def _cast_one(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
-    import duckdb
-
     pointers = ["/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path) for path in paths]
     columns = ", ".join(f"found[{index + 1}] AS c{index}" for index in range(len(pointers)))
     columns += f", {reads_differently('document', paths)} AS differs"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from indextables.display.notebook import table_html
 from indextables.log.format.dialect import NATIVE
 from indextables.model.names import quoted_text
+from indextables.ops.outcomes import rows_to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,14 +58,10 @@ class CheckResult:
         return self.status == BROKEN
 
     def _repr_html_(self) -> str:
-        from indextables.display.notebook import table_html
-
         return table_html(self.to_arrow(), f"{self.status}: {self.table_path}")
 
     def to_arrow(self) -> pa.Table:
         """One row per finding; one row that says OK where there is none."""
-        from indextables.ops.outcomes import rows_to_arrow
-
         healthy = Finding(OK, self.table_path, f"nothing is wrong with {self.looked_at}", "")
         return rows_to_arrow(Finding, self.findings or (healthy,))
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from indextables.errors import SplitError, StorageError
 from indextables.index.settings import IndexSpec
+from indextables.lazy import pq
 from indextables.model.actions import AddAction
 from indextables.model.fields import normalise_schema
 from indextables.model.values import encode_stat

@@ -47,6 +47,7 @@ from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.ops.existence import existing_sizes
 from indextables.ops.maintain.check.splits import inspect_splits
 from indextables.ops.maintain.repair.contents import LogContents, read_contents
+from indextables.ops.maintain.repair.from_splits import salvage
 from indextables.ops.maintain.repair.relocated_log import LogDirectory
 from indextables.ops.progress import Progress, silent
 from indextables.options import Options
@@ -283,8 +284,6 @@ def require_empty(target: LogDirectory) -> None:
 
 def _read(job: RepairJob) -> LogContents:
     if job.request.from_splits:
-        from indextables.ops.maintain.repair.from_splits import salvage
-
         return salvage(job.source, job.options, job.runtime, job.progress)
     snapshot = _snapshot(job.source, job.options, job.request.up_to_version)
     if snapshot.metadata.format.get("provider") == _DELTA_ROWS:
