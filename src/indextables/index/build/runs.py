@@ -199,28 +199,30 @@ def merge_parts(parts: Sequence[Postings]) -> Postings:
     order = sort_words(coded.dictionary)
     rank = np.empty(len(order), np.uint64)
     rank[order] = np.arange(len(order), dtype=np.uint64)
-    owner = rank[coded.indices.to_numpy()]
-    # By word, then by part: the part number in the lower half keeps the order of equal words.
-    key = (owner << np.uint64(32)) | np.arange(len(owner), dtype=np.uint64)
-    key.sort()
-    piece = (key & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    per_piece = np.concatenate([part.frequencies for part in parts]).astype(np.int64)
-    first = starts_of(per_piece)
-    at = gather(first[piece], per_piece[piece])
+    # A piece is the list of one word in one part.
+    word_of_piece = rank[coded.indices.to_numpy()]
+    # By word, then by part: the number of the piece in the lower half keeps the order of equal words.
+    keys = (word_of_piece << np.uint64(32)) | np.arange(len(word_of_piece), dtype=np.uint64)
+    keys.sort()
+    pieces = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    sizes = np.concatenate([part.frequencies for part in parts]).astype(np.int64)
+    starts = starts_of(sizes)
+    order_of_rows = gather(starts[pieces], sizes[pieces])
     counts = _all_counts(parts)
     positions = None
     if parts[0].positions is not None:
         all_positions = np.concatenate([_present(part.positions) for part in parts])
         if counts is None:
-            positions = all_positions[at]
+            positions = all_positions[order_of_rows]
         else:
-            total = starts_of(counts)[first]
-            positions = all_positions[gather(total[piece], np.diff(total)[piece])]
+            position_starts = starts_of(counts)[starts]
+            lengths = np.diff(position_starts)
+            positions = all_positions[gather(position_starts[pieces], lengths[pieces])]
     return Postings(
         coded.dictionary.take(pa.array(order)),
-        np.bincount(owner.astype(np.int64), weights=per_piece, minlength=len(order)).astype(np.int64),
-        np.concatenate([part.rows for part in parts])[at],
-        None if counts is None else counts[at],
+        np.bincount(word_of_piece.astype(np.int64), weights=sizes, minlength=len(order)).astype(np.int64),
+        np.concatenate([part.rows for part in parts])[order_of_rows],
+        None if counts is None else counts[order_of_rows],
         positions,
     )
 

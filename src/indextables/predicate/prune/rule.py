@@ -316,6 +316,7 @@ def _unlisted(node: In, facts: Facts[T]) -> T:
 
 
 def _comparison(node: Compare, outcome: bool, facts: Facts[T], *, of_numbers: bool = False) -> T:
+    """Whether the comparison may be `outcome` for a row of the file, by the bounds of its column."""
     column, value = facts.column(node.column), node.literal.value
     if of_numbers or _demands_number(node, outcome):
         column = column.of_numbers()

@@ -323,6 +323,10 @@ def _marked_split(
     columns: list[str],
     record: Record,
 ) -> Iterator[pa.Table]:
+    """The rows of a split that every required search finds; each other search adds a column of its truth.
+
+    Each pair is a search of the statement and its query.
+    """
     hits = [np.asarray(hits_split(snapshot.reading, ref, Selection(query))) for _, query in pairs]
     names = list(dict.fromkeys([*columns, *(item.column for item, _ in pairs if item.column)]))
     start = 0

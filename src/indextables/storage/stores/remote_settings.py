@@ -207,6 +207,7 @@ def _hadoop_s3(plain: Mapping[str, str], place: Location) -> dict[str, str]:
 
 
 def _hadoop_azure(plain: Mapping[str, str], place: Location) -> dict[str, str]:
+    """The settings of a store for Azure that Hadoop's configuration of the same account stands for."""
     account = place.account or _own("azure", plain).get("account_name", "")
 
     def setting(name: str) -> str:
