@@ -22,7 +22,7 @@ KEEP   ?=
 SHARDS := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install java browser demo test test-fast test-sample test-long test-wheel check bench simulate harness doors golden docs clean
+.PHONY: help install java browser demo test test-fast test-sample test-long wheel test-wheel check bench simulate harness doors golden docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -58,7 +58,11 @@ test-sample: $(STAMP) ## run a sample of the long tests: processes on S3, killed
 test-long: $(STAMP) java harness doors golden ## run what takes hours: long tests, simulated histories, kills, every door
 	$(BIN)/python -m pytest -m long --keep-durations
 
-test-wheel: $(STAMP) java ## build the wheel, install it into empty environments, and use it there
+wheel: $(STAMP) ## build what a release publishes into dist/: the wheel has Java classes for every Spark, so it needs a JDK
+	@sh scripts/check-java.sh javac
+	$(BIN)/python scripts/make_wheel.py
+
+test-wheel: wheel ## install the wheel into empty environments, and use it there
 	$(BIN)/python scripts/test_wheel.py
 
 check: $(STAMP) ## lint, check the format and the types, Python's and Java's

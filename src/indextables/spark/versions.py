@@ -9,6 +9,7 @@ version cannot do is refused here, by name.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -52,6 +53,11 @@ def check_version(version: str) -> None:
             f"Upgrade with: pip install 'pyspark>={oldest}'",
             version=version,
         )
+
+
+def java_needed(line: Line) -> int:
+    """The oldest Java that a line of Spark runs our classes on."""
+    return 17 if line >= (4, 0) else 11
 
 
 # ---- Python classes, and the package of their JVM counterparts ----
@@ -116,6 +122,22 @@ def is_laid_out(writer: Any) -> bool:
     if installed() >= (4, 0):
         names.append("clusteringColumns")
     return any(builder_state(writer, name).isDefined() for name in names)
+
+
+# ---- DataFrames ----
+
+
+def rebalanced(frame: Any, columns: Sequence[str]) -> Any:
+    """The rows in partitions of even size, those that are equal in the columns together; names are quoted."""
+    if installed() >= (4, 0):
+        return frame.hint("rebalance", *columns)
+    from pyspark.sql import functions
+
+    # The hint takes columns by name since 4.0.
+    if not hasattr(frame, "_jdf"):
+        return frame.repartition(*columns) if columns else frame.hint("rebalance")
+    hinted = frame._jdf.hint("rebalance", frame._jseq([functions.col(name)._jc for name in columns]))
+    return frame_class()(hinted, frame.sparkSession)
 
 
 # ---- Arrow ----

@@ -38,12 +38,26 @@ def java(tmp_path, monkeypatch):
     return made
 
 
-@pytest.mark.parametrize(("version", "named"), [("1.8.0_392", "Java 8"), ("11.0.2", "Java 11")])
-def test_a_java_too_old_for_spark_is_named_with_what_to_do(java, version, named) -> None:
+@pytest.mark.parametrize(
+    ("spark", "version", "refusal"),
+    [
+        ((4, 3), "1.8.0_392", "Spark needs Java 17 or later and {program} is Java 8. Install Java 17"),
+        ((4, 0), "11.0.2", "Spark needs Java 17 or later and {program} is Java 11. Install Java 17"),
+        ((3, 5), "1.8.0_392", "Spark needs Java 11 or later and {program} is Java 8. Install Java 17"),
+        ((3, 5), "11.0.2", None),
+    ],
+)
+def test_a_java_too_old_for_spark_is_named_with_what_to_do(
+    java, monkeypatch, spark, version, refusal
+) -> None:
+    monkeypatch.setattr("indextables.spark.jvm.installed.installed", lambda: spark)
     program = java(version)
+    if refusal is None:
+        it.configure(Builder())
+        return
     with pytest.raises(MissingPackageError) as refused:
         it.configure(Builder())
-    assert f"Spark needs Java 17 or later and {program} is {named}. Install Java 17" in str(refused.value)
+    assert refusal.format(program=program) in str(refused.value)
 
 
 def test_a_java_home_without_java_is_named(java, tmp_path) -> None:

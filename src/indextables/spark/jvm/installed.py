@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from indextables.errors import MissingPackageError
+from indextables.spark.versions import installed, java_needed
 
-OLDEST = 17
 _ADVICE = (
-    f"Install Java {OLDEST} or later (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew "
-    "install openjdk@17) or point JAVA_HOME to one. Everything but Spark works without Java."
+    "Install Java 17 (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install "
+    "openjdk@17) or point JAVA_HOME to one. Everything but Spark works without Java."
 )
 
 
@@ -29,10 +29,11 @@ def check_java() -> None:
         raise MissingPackageError(f"Spark needs Java and {where}. {_ADVICE}", java_home=home)
     answer = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
     version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    if version is not None and int(version.group(1)) < OLDEST:
+    oldest = java_needed(installed())
+    if version is not None and int(version.group(1)) < oldest:
         java = shutil.which(command)
         raise MissingPackageError(
-            f"Spark needs Java {OLDEST} or later and {java} is Java {version.group(1)}. {_ADVICE}",
+            f"Spark needs Java {oldest} or later and {java} is Java {version.group(1)}. {_ADVICE}",
             java_home=home,
         )
 

@@ -1,9 +1,10 @@
-"""The Java classes on the driver, as a jar: compiled by the Janino that Spark carries, once for each Spark.
+"""The Java classes on the driver, as a jar for one line of Spark.
 
-No JDK is needed and no binary lies in the repository. A wheel that was built with
-PySpark and Java carries the jar (`hatch_build.py`); elsewhere, and for another
-Spark, the first session compiles it into the user's cache. What a jar was made
-of and for is written into it, so that one of other sources is noticed.
+A released wheel carries one jar per line (`make wheel`). Without it, and for a line
+that it does not know, the first session compiles the classes into the user's cache
+with the Janino that Spark carries: no JDK is needed, and no binary lies in the
+repository. What a jar was made of and for is written into it, so that one of other
+sources is noticed.
 """
 
 # ruff: noqa: SLF001
@@ -11,6 +12,7 @@ of and for is written into it, so that one of other sources is noticed.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import tempfile
@@ -24,10 +26,13 @@ from indextables.errors import TableError
 from indextables.spark.jvm.sources import digest, sources_for
 from indextables.spark.versions import line_of
 
+logger = logging.getLogger(__name__)
+
 _MARK = "io/indextables/sources"
 _MADE_FOR = "io/indextables/spark-version"
 _SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
-_CARRIED = "indextables-spark.jar"
+CARRIED = "indextables/spark/jvm/jars"
+"""Where a wheel has its jars."""
 _LOADER = "MutableURLClassLoader"
 
 
@@ -58,8 +63,16 @@ def jar(gateway: Any, spark_version: str) -> Path:
     path = _ready(spark_version)
     if path is None:
         path = _cache() / _jar_name(spark_version)
+        logger.warning(
+            "IndexTables has no Java classes for Spark %s; compiling them into %s, once", spark_version, path
+        )
         compile_into(gateway, path, spark_version)
     return path
+
+
+def carried_name(spark_version: str) -> str:
+    """The name of the jar in a wheel for a version of Spark."""
+    return "indextables-spark-{}.{}.jar".format(*line_of(spark_version))
 
 
 def _jar_name(spark_version: str) -> str:
@@ -68,7 +81,7 @@ def _jar_name(spark_version: str) -> str:
 
 def _ready(spark_version: str) -> Path | None:
     """The jar in the wheel, or one compiled before; None when there is neither."""
-    carried = files("indextables.spark.jvm").joinpath(_CARRIED)
+    carried = files("indextables.spark.jvm").joinpath("jars", carried_name(spark_version))
     if carried.is_file():
         with as_file(carried) as path:
             if path.is_file() and fits(path, spark_version):
@@ -117,11 +130,11 @@ def compile_into(gateway: Any, target: Path, spark_version: str) -> None:
         compiler.setClassPath(_java_files(gateway, _class_path(gateway.jvm)))
         compiler.setDestinationDirectory(gateway.jvm.java.io.File(str(classes)), False)
         compiler.compile(_java_files(gateway, sorted(written.iterdir())))
-        _pack(classes, target, spark_version)
+        pack(classes, target, spark_version)
 
 
-def _pack(classes: Path, target: Path, spark_version: str) -> None:
-    """Written aside and moved, so that nobody loads half a jar."""
+def pack(classes: Path, target: Path, spark_version: str) -> None:
+    """A jar of compiled classes; written aside and moved, so that nobody loads half of it."""
     handle, aside = tempfile.mkstemp(dir=target.parent, suffix=".jar")
     os.close(handle)
     with zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -20,6 +20,7 @@ from indextables.ops.write.replace_where import checked
 from indextables.ops.write.rows import WritePlan, build
 from indextables.options import Options
 from indextables.predicate.tree import Node
+from indextables.spark.versions import rebalanced
 from indextables.split.write.build import BuiltSplit
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _spread(frame: Any, job: Job) -> Any:
     """With optimizeWrite: distribute rows by partition over tasks of even size."""
     if not job.options.write.optimize:
         return frame
-    return frame.hint("rebalance", *(quoted_name(name) for name in job.plan.partition_columns))
+    return rebalanced(frame, [quoted_name(name) for name in job.plan.partition_columns])
 
 
 def _task(job: Job, names: Sequence[str]) -> Any:
