@@ -21,6 +21,8 @@ from indextables.options.groups import COLUMN_KEYS
 DOCS = Path(__file__).parent.parent / "docs"
 _FIGURES = DOCS.parent / "benchmarks" / "results" / "delta.json"
 _FROM, _TO = "<!-- written by scripts/write_pages.py from benchmarks/results/delta.json -->", "<!-- end -->"
+_LOG_FORMS = DOCS.parent / "benchmarks" / "results" / "log_forms.json"
+_LOGS_FROM = "<!-- written by scripts/write_pages.py from benchmarks/results/log_forms.json -->"
 _SIZES = ("1k", "10k", "100k", "1M")
 _FORMS = (("", ("list", "prune 1%")), (" in commits alone", ("list commits", "prune commits")))
 _SYSTEMS = {
@@ -159,6 +161,21 @@ def decisions() -> str:
     )
 
 
+def log_forms() -> str:
+    """The page about logs, with what was recognised in real ones."""
+    text = (DOCS / "howto" / "logs.md").read_text()
+    before, _, rest = text.partition(_LOGS_FROM)
+    _, _, after = rest.partition(_TO)
+    lines = ["| system | time | level | host | program | pid |", "| --- |" + " --: |" * 5]
+    for system, graded in json.loads(_LOG_FORMS.read_text()).items():
+        cells = (
+            f"{graded['right'][name]:,} of {count:,}" if count else ""
+            for name, count in graded["has"].items()
+        )
+        lines.append(f"| {system} | " + " | ".join(cells) + " |")
+    return before + _LOGS_FROM + "\n" + "\n".join(lines) + "\n" + _TO + after
+
+
 def delta() -> str:
     """The page on Delta tables, with the seconds of each engine as they were measured last."""
     before, _, rest = (DOCS / "delta.md").read_text().partition(_FROM)
@@ -187,6 +204,7 @@ PAGES = {
     "reference/cli.md": command_line,
     "decisions/index.md": decisions,
     "delta.md": delta,
+    "howto/logs.md": log_forms,
 }
 
 if __name__ == "__main__":

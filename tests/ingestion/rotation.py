@@ -1,7 +1,7 @@
 """A program that writes a log, and whoever rotates it: what was written, and which of it must arrive.
 
 Lines are unique. A *generation* is what was written to one file between two rotations. What the documentation
-says of `tail` (docs/howto/small-commits.md) is what is demanded:
+says of `tail` (docs/howto/logs.md) is what is demanded:
 
 - a line is in the table at most once, and only as it was written;
 - every whole line of a generation arrives if the file or a copy of it is still in its directory and the table

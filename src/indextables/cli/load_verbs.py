@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from indextables.ingest.files import InputFiles
-    from indextables.ingest.log_lines import LogForm
+    from indextables.ingest.log_lines import LineReader, LogForm
     from indextables.table import Table
 
 _FORMATS = ("csv", "jsonl", "parquet", "log")
@@ -29,6 +29,12 @@ pattern_flag = click.option(
     "--pattern",
     metavar="REGEX",
     help="Split log lines into columns by a regular expression with (?P<name>...) groups.",
+)
+pairs_flag = click.option(
+    "--pairs", "with_pairs", is_flag=True, help="Make a column of each KEY=VALUE pair in the lines of a log."
+)
+raw_flag = click.option(
+    "--raw", "with_raw", is_flag=True, help="Keep each line of a log as it is, in the column _raw."
 )
 text_flag = click.option(
     "--text",
@@ -73,6 +79,8 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
     help="The format; by default it follows from the file name, else log.",
 )
 @pattern_flag
+@pairs_flag
+@raw_flag
 @click.option(
     "--columns",
     metavar="NAMES",
@@ -99,6 +107,8 @@ def load(
     target: str,
     form: str | None,
     pattern: str | None,
+    with_pairs: bool,
+    with_raw: bool,
     columns: tuple[str, ...],
     types: dict[str, Any],
     texts: tuple[str, ...],
@@ -116,10 +126,10 @@ def load(
     indextables load orders-*.csv --to /data/orders --type code=string --text note
     indextables load lines.tsv --to /data/lines --columns system,line
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
-    from indextables.ingest.files import open_input
+    from indextables.ingest.files import log_summary, open_input
 
-    source = open_input(files, form, pattern, types, names=columns)
-    chosen = texts or source.text_columns
+    source = open_input(files, form, pattern, types, names=columns, with_pairs=with_pairs, with_raw=with_raw)
+    chosen = _with_message(texts or source.text_columns, source.log)
     as_text = render.Form.TEXT is settings.form
     if as_text:
         _show_guess(source, chosen, partition_by)
@@ -129,12 +139,16 @@ def load(
         return
     table = _table(target, source.schema, chosen, partition_by, settings)
     began = time.perf_counter()
-    notes: list[str] = []
-    done = table.append(_watched(source, notes))
-    render.show_notes(notes)
+    readers: dict[str, LineReader] = {}
+    done = table.append(_watched(source, readers))
     if not as_text:
+        render.show_notes(
+            log_summary(path, reader) for path, reader in readers.items() if reader.without_time
+        )
         render.show(done.to_arrow(), settings.form)
         return
+    for path, reader in readers.items():
+        click.echo(render.printable(log_summary(path, reader)))
     seconds = time.perf_counter() - began
     click.echo(
         f"Loaded {counted(done.rows, 'row')} in {seconds:.1f} s into version {done.version} of {table.uri}.\n"
@@ -153,13 +167,18 @@ def _table(
     return Table.create(target, schema, partition_by, options={**indexed, **settings.options})
 
 
-def _watched(source: InputFiles, notes: list[str]) -> pa.RecordBatchReader:
+def _with_message(texts: tuple[str, ...], log: LogForm | None) -> tuple[str, ...]:
+    """The columns that are searched by words; of a log, the message is always one."""
+    return texts if log is None or "message" in texts else (*texts, "message")
+
+
+def _watched(source: InputFiles, readers: dict[str, LineReader]) -> pa.RecordBatchReader:
     import pyarrow as pa
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
         with render.watching() as progress:
-            for batch in source.batches(notes.append):
+            for batch in source.batches(readers.__setitem__):
                 rows += batch.num_rows
                 progress("Loading rows", rows, rows)
                 yield batch.cast(source.schema)
@@ -199,6 +218,8 @@ def _show_guess(source: InputFiles, texts: tuple[str, ...], partition_by: tuple[
     "--every", default=5.0, show_default=True, type=click.FloatRange(min=0.1), help="Seconds between commits."
 )
 @pattern_flag
+@pairs_flag
+@raw_flag
 @text_flag
 @verb
 def tail(
@@ -208,6 +229,8 @@ def tail(
     follow: bool,
     every: float,
     pattern: str | None,
+    with_pairs: bool,
+    with_raw: bool,
     texts: tuple[str, ...],
     settings: Flags,
 ) -> None:
@@ -224,10 +247,12 @@ def tail(
 
     rows = commits = 0
     try:
-        while (guess := _form(file, target, pattern, settings, wait=follow)) is None:
+        while (
+            guess := _form(file, target, pattern, settings, wait=follow, pairs=with_pairs, raw=with_raw)
+        ) is None:
             time.sleep(every)
         form, text_columns = guess
-        table = _table(target, form.schema, texts or text_columns or ("message",), (), settings)
+        table = _table(target, form.schema, _with_message(texts or text_columns, form), (), settings)
         tailer = Tailer(file, table, form, lambda note: render.show_notes([note]))
         while True:
             new = tailer.poll()
@@ -246,7 +271,7 @@ def tail(
 
 
 def _form(
-    file: str, target: str, pattern: str | None, settings: Flags, *, wait: bool
+    file: str, target: str, pattern: str | None, settings: Flags, *, wait: bool, pairs: bool, raw: bool
 ) -> tuple[LogForm, tuple[str, ...]] | None:
     """How lines are taken apart, and which columns hold texts: as in the last run, or by the first lines.
 
@@ -264,7 +289,7 @@ def _form(
             return saved, ()
     if wait and not (Path(file).is_file() and Path(file).stat().st_size):
         return None
-    source = open_input([file], "log", pattern)
+    source = open_input([file], "log", pattern, with_pairs=pairs, with_raw=raw)
     assert source.log is not None
     return source.log, source.text_columns
 

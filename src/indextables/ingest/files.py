@@ -12,7 +12,8 @@ import pyarrow as pa
 from indextables.display.plain import counted
 from indextables.errors import OptionError, StorageError
 from indextables.ingest.json_depth import CheckedJson
-from indextables.ingest.log_lines import LineReader, LogForm, line_shown, log_form, split_lines
+from indextables.ingest.log_forms import log_form
+from indextables.ingest.log_lines import MESSAGE, LineReader, LogForm, line_shown, split_lines
 from indextables.ingest.log_times import Years
 from indextables.lazy import pc, pj, pq, pv
 from indextables.model.names import no_column
@@ -40,16 +41,18 @@ class InputFiles:
     names: tuple[str, ...] = ()
     """The columns of a CSV file that has no line of headings."""
 
-    def batches(self, say: Callable[[str], None] = lambda _: None) -> Iterator[pa.RecordBatch]:
-        """The rows of all files, one after the other; `say` is told of times that cannot be read."""
+    def batches(
+        self, at_end: Callable[[str, LineReader], None] = lambda _path, _reader: None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of all files, one after the other; `at_end` is given what was counted of each log."""
         for path in self.paths:
             try:
                 if self.log is not None:
                     reader = line_reader(path, self.log)
                     for block in blocks(path):
-                        yield reader.rows(split_lines(block))
-                    if reader.unparsed_times:
-                        say(unparsed_times_message(path, reader))
+                        yield reader.read(split_lines(block), is_last=False)
+                    yield reader.read(pa.array([], pa.string()))
+                    at_end(path, reader)
                 else:
                     yield from _rows(path, self.form, self.schema, self.names)
             except (pa.ArrowInvalid, pa.ArrowKeyError) as wrong:
@@ -66,26 +69,35 @@ def open_input(
     types: Mapping[str, pa.DataType] | None = None,
     *,
     names: Sequence[str] = (),
+    with_pairs: bool = False,
+    with_raw: bool = False,
 ) -> InputFiles:
-    """Look at the first file and guess what is not given; a CSV without headings needs its `names`."""
+    """Look at the first file and guess what is not given; a CSV without headings needs its `names`.
+
+    Of a log, `with_pairs` makes columns of its `key=value` pairs, and `with_raw` one of the whole line.
+    """
     for path in paths:
         if not Path(path).is_file():
             raise StorageError(f"there is no file {path}")
     file_format = form or ("log" if pattern else guess_format(paths[0]))
     if names and file_format != "csv":
         raise OptionError(f"only CSV files take column names; {paths[0]} is read as {file_format}")
-    log = log_form(first_lines(paths[0]), pattern) if file_format == "log" else None
-    sample = (
-        line_reader(paths[0], log).rows(first_lines(paths[0]))
-        if log
-        else _sample(paths[0], file_format, names)
-    )
+    if (with_pairs or with_raw) and file_format != "log":
+        raise OptionError(f"only logs take --pairs and --raw; {paths[0]} is read as {file_format}")
+    log = None
+    if file_format == "log":
+        lines = first_lines(paths[0])
+        log = log_form(lines, pattern, with_pairs=with_pairs, with_raw=with_raw)
+        schema, text_columns = log.schema, _log_texts(log, lines)
+    else:
+        sample = _sample(paths[0], file_format, names)
+        schema, text_columns = sample.schema, _text_columns(sample)
     declared = types or {}
-    missing = [name for name in declared if name not in sample.schema.names]
+    missing = [name for name in declared if name not in schema.names]
     if missing:
-        raise OptionError(no_column(sample.schema.names, missing[0], str(paths[0])))
-    fields = [pa.field(item.name, declared.get(item.name, _plain(item.type))) for item in sample.schema]
-    return InputFiles(tuple(paths), file_format, pa.schema(fields), _text_columns(sample), log, tuple(names))
+        raise OptionError(no_column(schema.names, missing[0], str(paths[0])))
+    fields = [pa.field(item.name, declared.get(item.name, _plain(item.type))) for item in schema]
+    return InputFiles(tuple(paths), file_format, pa.schema(fields), text_columns, log, tuple(names))
 
 
 def guess_format(path: str) -> str:
@@ -104,13 +116,26 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _text_columns(sample: pa.RecordBatch) -> tuple[str, ...]:
-    names = []
-    for name, values in zip(sample.schema.names, sample.columns, strict=True):
-        if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-            words = pc.mean(pc.count_substring_regex(values, r"\S+")).as_py()
-            if words is not None and words >= _WORDS:
-                names.append(name)
-    return tuple(names)
+    columns = zip(sample.schema.names, sample.columns, strict=True)
+    return tuple(name for name, values in columns if _is_text(values))
+
+
+def _log_texts(log: LogForm, lines: pa.Array) -> tuple[str, ...]:
+    """The columns of a log that are searched by words, always with the message, be it short."""
+    texts = log.take_apart(lines)[1]
+    return tuple(
+        item.name
+        for item in log.schema
+        if item.name == MESSAGE
+        or (pa.types.is_string(item.type) and item.name in texts and _is_text(texts[item.name]))
+    )
+
+
+def _is_text(values: pa.Array) -> bool:
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return False
+    words = pc.mean(pc.count_substring_regex(values, r"\S+")).as_py()
+    return words is not None and words >= _WORDS
 
 
 def _sample(path: str, form: str, names: Sequence[str]) -> pa.RecordBatch:
@@ -131,12 +156,18 @@ def line_reader(path: str, log: LogForm) -> LineReader:
     )
 
 
-def unparsed_times_message(path: str, reader: LineReader) -> str:
-    """The sentence about the lines of a file whose times cannot be read."""
-    return (
-        f"{path}: the time of {counted(reader.unparsed_times, 'line')} cannot be read, first of "
-        f"{line_shown(reader.example)}; ts is null there, and message holds the whole line"
-    )
+def log_summary(path: str, reader: LineReader) -> str:
+    """What became of the lines of a file."""
+    said = f"{path}: {counted(reader.lines, 'line')}, {counted(reader.rows, 'row')}"
+    if reader.joined:
+        said += f"; {counted(reader.joined, 'line')} of stack traces joined to the line before"
+    if reader.form.has_times:
+        said += f". {reader.rows - reader.without_time:,} of {counted(reader.rows, 'row')} have a time"
+    if reader.without_time:
+        said += f"; {reader.without_time:,} do not: the first is line {reader.example_line:,}: " + line_shown(
+            reader.example
+        )
+    return said
 
 
 def _rows(path: str, form: str, schema: pa.Schema | None, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -163,7 +194,7 @@ def blocks(path: str) -> Iterator[str]:
             whole, end, rest = (unfinished + data).rpartition(b"\n")
             unfinished = rest
             if end:
-                yield whole.decode("utf-8", "replace")
+                yield (whole + end).decode("utf-8", "replace")
         if unfinished:
             yield unfinished.decode("utf-8", "replace")
 

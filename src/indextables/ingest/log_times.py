@@ -1,15 +1,17 @@
 """Times of log lines as instants, and the years of those that do not say one, as in syslog.
 
-A file's lines stand in the order of their times, so the months alone show where a year
-ended, and the last time is not later than the file's modification. Both together give
-every line its year; the clock of the machine that loads the file has no say.
+`SHAPES` has the ways of writing a time that can be read. A file's lines stand in the order
+of their times, so the months alone show where a year ended, and the last time is not later
+than the file's modification. Both together give every line its year; the clock of the
+machine that loads the file has no say.
 """
 
 from __future__ import annotations
 
 import calendar
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -18,16 +20,44 @@ import pyarrow as pa
 from indextables.lazy import pc
 
 INSTANT = pa.timestamp("us", "UTC")
-FORMS = "2024-05-03 10:00:05, 2024-05-03T10:00:05.123+02:00, 03/May/2024:10:00:05 +0200 and May  3 10:00:05"
+FORMS = (
+    "2024-05-03 10:00:05, 2024-05-03T10:00:05.123+02:00, 03/May/2024:10:00:05 +0200, May  3 10:00:05, "
+    "Fri May  3 10:00:05 2024, 24/05/03 10:00:05, 05-03 10:00:05.123 and 1714730405"
+)
 """What can be read, for messages."""
+
+_CLOCK = r"(?P<hour>[0-2]?\d):(?P<minute>[0-5]?\d):(?P<second>[0-6]?\d)"
+_DIGITS = r"(?P<hour>[0-2]\d)(?P<minute>[0-5]\d)(?P<second>[0-6]\d)"
+_FRACTION = r"(?:[.,](?P<fraction>\d{1,9}))?"
+_ZONE = r"(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)|(?P<hours>[+-]\d\d))?"
+_YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>[01]\d)", r"(?P<day>[0-3]\d)"
+_NAME = r"(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?"
+_SOME_DAY = r"(?P<day>[0-3]?\d)"
+SHAPES = {
+    "ISO times": rf"{_YEAR}[-/.]{_MONTH}[-/.]{_DAY}[T _]{_CLOCK}{_FRACTION}{_ZONE}",
+    "web server times": rf"{_WEEKDAY}{_SOME_DAY}[-/ ]{_NAME}[-/ ]{_YEAR}[: ]{_CLOCK}{_FRACTION}{_ZONE}",
+    "ctime times": rf"{_WEEKDAY}{_NAME} +{_SOME_DAY} {_CLOCK}{_FRACTION}(?: (?P<zone>UTC|GMT))? {_YEAR}",
+    "syslog times with a year": rf"{_NAME} +{_SOME_DAY},? {_YEAR} {_CLOCK}{_FRACTION}{_ZONE}",
+    "syslog times": rf"{_NAME} +{_SOME_DAY} {_CLOCK}{_FRACTION}",
+    "log4j times": rf"(?P<short>\d\d)/{_MONTH}/{_DAY} {_CLOCK}{_FRACTION}",
+    "times of digits": rf"{_YEAR}{_MONTH}{_DAY}[-T _]?{_DIGITS}{_FRACTION}{_ZONE}",
+    "dates of digits": rf"{_YEAR}{_MONTH}{_DAY}[-T _]{_CLOCK}(?::(?P<millis>\d{{1,3}})|{_FRACTION}{_ZONE})",
+    "HDFS times": rf"(?P<short>\d\d){_MONTH}{_DAY} {_DIGITS}",
+    "dashed times": rf"{_YEAR}-{_MONTH}-{_DAY}-(?P<hour>[0-2]\d)\.(?P<minute>[0-5]\d)\.(?P<second>[0-6]\d)"
+    + _FRACTION,
+    "Android times": rf"{_MONTH}[-.]{_DAY} {_CLOCK}{_FRACTION}",
+    "klog times": rf"{_MONTH}{_DAY} {_CLOCK}\.(?P<fraction>\d{{6}})",
+    "epoch times": r"(?P<epoch>1\d{9})(?:\.(?P<fraction>\d{1,9})|(?P<parts>\d{9}|\d{6}|\d{3}))?",
+}
+"""Ways of writing a time, as patterns whose groups are its parts."""
 
 _US = 1_000_000
 _DAY_S = 86_400
 _MONTHS = pa.array(calendar.month_abbr[1:])
-_MONTH_DAYS = np.array([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
-_DAYS_BEFORE = np.concatenate([[0], np.cumsum(_MONTH_DAYS)[:-1]])
+_DAYS_BEFORE = np.concatenate([[0], np.cumsum([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30])])
 _LEAP_DAY = 31 + 28
-_YEARLESS = r"^(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>[0-2]\d:[0-5]\d:\d\d)(?:[.,]\d+)?$"
+_LEAP_YEAR = 2024
 _NEXT_YEAR = -183 * _DAY_S
 """A line that goes back this far began another year."""
 _LAST_YEAR = 358 * _DAY_S
@@ -53,12 +83,12 @@ class Years:
         scan = cls(0)
         latest, leaps = (0, 0), set[int]()
         for text in texts:
-            yearless = _Yearless.of(text)
-            turns = scan.turns(yearless.second)
+            seconds = _Times.of(text).yearless_seconds()
+            turns = scan.turns(seconds)
             if len(turns):
-                at = int(np.lexsort((yearless.second, turns))[-1])
-                latest = max(latest, (int(turns[at]), int(yearless.second[at])))
-                leaps |= set(turns[yearless.second // _DAY_S == _LEAP_DAY].tolist())
+                at = int(np.lexsort((seconds, turns))[-1])
+                latest = max(latest, (int(turns[at]), int(seconds[at])))
+                leaps |= set(turns[seconds // _DAY_S == _LEAP_DAY].tolist())
         turn, second = latest
         bound = modified.replace(tzinfo=None) + _ZONES
         possible = [
@@ -81,82 +111,120 @@ class Years:
         return turns
 
 
-@dataclass(frozen=True, slots=True)
-class _Yearless:
-    """The times of an array that say no year; the others, and days that no year has, are left out."""
+@dataclass(slots=True)
+class _Times:
+    """The parts of an array's times, one value per text."""
 
-    rows: np.ndarray
-    """Where in the array each stands."""
-    second: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Seconds since the beginning of a leap year."""
+    year: np.ndarray
+    """0 where the text says no year, -1 where it is no time, or of a day that no year has."""
+    month: np.ndarray
+    """From 0."""
+    day: np.ndarray
+    """From 0."""
+    second: np.ndarray
+    """Of the day; of an epoch all of them."""
+    micros: np.ndarray
 
     @classmethod
-    def of(cls, text: pa.Array) -> _Yearless:
-        parts = pc.extract_regex(text, _YEARLESS)
-        month = pc.index_in(pc.struct_field(parts, "month"), _MONTHS)
-        rows = np.flatnonzero(pc.is_valid(month).to_numpy(zero_copy_only=False))
-        if not len(rows):
-            return cls(rows)
-        parts, months = parts.take(pa.array(rows)), month.take(pa.array(rows)).to_numpy()
-        days = pc.struct_field(parts, "day").cast(pa.int64()).to_numpy()
-        clock = pc.struct_field(parts, "clock")
-        seconds = sum(
-            scale * pc.utf8_slice_codeunits(clock, start, start + 2).cast(pa.int64()).to_numpy()
-            for start, scale in ((0, 3600), (3, 60), (6, 1))
+    def of(cls, text: pa.Array) -> _Times:
+        times = cls(np.full(len(text), -1), *(np.zeros(len(text), np.int64) for _ in range(4)))
+        rows = np.flatnonzero(pc.is_valid(text).to_numpy(zero_copy_only=False))
+        first = text[int(rows[0])].as_py() if len(rows) else ""
+        for shape in sorted(SHAPES.values(), key=lambda shape: re.fullmatch(shape, first) is None):
+            if not len(rows):
+                break
+            parts = pc.extract_regex(text.take(pa.array(rows)), rf"^(?:{shape})$")
+            fits = pc.is_valid(parts).to_numpy(zero_copy_only=False)
+            if fits.any():
+                times._read(rows[fits], parts.filter(pa.array(fits)))
+                rows = rows[~fits]
+        return times
+
+    def _read(self, rows: np.ndarray, parts: pa.Array) -> None:
+        """Fill the values of some rows in from the groups of a shape."""
+        names = {item.name for item in parts.type}
+
+        def number(name: str, digits: int = 0) -> np.ndarray | int:
+            """A group as a number, 0 where it is empty; of a fraction the first digits."""
+            if name not in names:
+                return 0
+            text = pc.struct_field(parts, name)
+            if digits:
+                text = pc.utf8_rpad(pc.utf8_slice_codeunits(text, 0, digits), digits, "0")
+            numbers: np.ndarray = (
+                pc.if_else(pc.equal(text, ""), "0", text).cast(pa.int64()).to_numpy(zero_copy_only=False)
+            )
+            return numbers
+
+        day = number("day")
+        month = (
+            pc.index_in(pc.struct_field(parts, "name"), _MONTHS).to_numpy(zero_copy_only=False)
+            if "name" in names
+            else number("month") - 1
         )
-        real = (days >= 1) & (days <= _MONTH_DAYS[months]) & (seconds < _DAY_S)
-        return cls(rows[real], ((_DAYS_BEFORE[months] + days - 1) * _DAY_S + seconds)[real])
+        hour, second = number("hour"), number("second")
+        self.second[rows] = hour * 3600 + number("minute") * 60 + second
+        self.micros[rows] = number("fraction", 6) + number("parts", 6) + number("millis") * 1000
+        year = number("year") + (number("short") + 2000 if "short" in names else 0)
+        if "epoch" in names:
+            self.second[rows] = number("epoch")
+            year, month, day = 1970, 0, 1
+        self.month[rows], self.day[rows], self.year[rows] = month, day - 1, year
+        checked_year = np.where(self.year[rows] == 0, _LEAP_YEAR, self.year[rows])
+        month, day = self.month[rows], self.day[rows]
+        real = (month >= 0) & (month < 12) & (day >= 0) & (hour < 24) & (second <= 60)  # noqa: PLR2004
+        real &= (checked_year < 9999) & (day < _days_of_month(checked_year, np.clip(month, 0, 11)))  # noqa: PLR2004
+        self.year[rows[~real]] = -1
+        if "zone" in names:
+            self.micros[rows] -= _offset_s(pc.struct_field(parts, "zone")) * _US
+        if "hours" in names:
+            self.micros[rows] -= _offset_s(pc.struct_field(parts, "hours")) * _US
+
+    def yearless_seconds(self) -> np.ndarray:
+        """The seconds since the beginning of a leap year of the times that say no year, in order."""
+        rows = self.year == 0
+        seconds: np.ndarray = (_DAYS_BEFORE[self.month[rows]] + self.day[rows]) * _DAY_S + self.second[rows]
+        return seconds
 
 
-def has_yearless(text: pa.Array) -> bool:
-    """Whether any of the times says no year."""
-    return bool(len(_Yearless.of(text).rows))
-
-
-def instants(text: pa.Array, years: Years | None = None) -> pa.Array:
+def instants(text: pa.Array, find_years: Callable[[], Years]) -> pa.Array:
     """Times as instants, those without an offset in UTC; what is no time becomes null.
 
-    Without `years`, neither is one that says no year.
+    `find_years` is called if a time says no year.
     """
-    iso = _dated(pc.replace_substring(pc.utf8_slice_codeunits(text, 0, 19), "T", " "), "%Y-%m-%d %H:%M:%S", 8)
-    web = _dated(pc.utf8_slice_codeunits(text, 0, 20), "%d/%b/%Y:%H:%M:%S", 0)
-    seconds = pc.coalesce(iso, web)
-    if years is not None:
-        seconds = pc.coalesce(seconds, _with_year(text, years))
-    fraction = pc.struct_field(pc.extract_regex(text, r":\d\d[.,](?P<part>\d{1,6})"), "part")
-    micros = pc.fill_null(pc.utf8_rpad(fraction, 6, "0").cast(pa.int64()), 0)
-    offset = pc.extract_regex(text, r"(?P<sign>[+-])(?P<hour>\d\d):?(?P<minute>\d\d)$")
-    minutes = pc.add(
-        pc.multiply(pc.struct_field(offset, "hour").cast(pa.int64()), 60),
-        pc.struct_field(offset, "minute").cast(pa.int64()),
-    )
-    signed = pc.if_else(pc.equal(pc.struct_field(offset, "sign"), "-"), pc.negate(minutes), minutes)
-    shift = pc.multiply(pc.fill_null(signed, 0), 60 * _US)
-    return pc.subtract(pc.add(seconds, micros), shift).cast(INSTANT)
+    times = _Times.of(text)
+    yearless = times.year == 0
+    if yearless.any():
+        years = find_years()
+        year = years.first + years.turns(times.yearless_seconds())
+        # 29 February is no day of a common year.
+        real = times.day[yearless] < _days_of_month(year, times.month[yearless])
+        times.year[yearless] = np.where(real, year, -1)
+    missing = times.year <= 0
+    day = _month(np.where(missing, 1970, times.year), times.month).astype("datetime64[D]") + times.day
+    micros = (day.astype(np.int64) * _DAY_S + times.second) * _US + times.micros
+    return pa.array(micros, mask=missing).cast(INSTANT)
 
 
-def _with_year(text: pa.Array, years: Years) -> pa.Array:
-    """Microseconds of the times that say no year; null elsewhere, and for 29 February of a common year."""
-    yearless = _Yearless.of(text)
-    year = years.first + years.turns(yearless.second)
-    day = yearless.second // _DAY_S
-    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
-    real = leap | (day != _LEAP_DAY)
-    start = (year - 1970).astype("datetime64[Y]").astype("datetime64[s]").astype(np.int64)
-    second = start + yearless.second - np.where(~leap & (day > _LEAP_DAY), _DAY_S, 0)
-    instants = np.zeros(len(text), np.int64)
-    missing = np.ones(len(text), bool)
-    instants[yearless.rows] = second * _US
-    missing[yearless.rows] = ~real
-    return pa.array(instants, mask=missing)
+def _month(year: np.ndarray, month: np.ndarray) -> np.ndarray:
+    year_start = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]")
+    start: np.ndarray = year_start + np.clip(month, 0, 11)
+    return start
 
 
-def _dated(text: pa.Array, form: str, day_at: int) -> pa.Array:
-    """Microseconds of the times of one form. Arrow makes 1 March of 29 February 2023; here it is no time."""
-    time = pc.strptime(text, format=form, unit="us", error_is_null=True)
-    day = pc.utf8_slice_codeunits(text, day_at, day_at + 2)
-    same = pc.equal(pc.utf8_lpad(pc.day(time).cast(pa.string()), 2, "0"), day)
-    return pc.if_else(same, time.cast(pa.int64()), pa.scalar(None, pa.int64()))
+def _days_of_month(year: np.ndarray, month: np.ndarray) -> np.ndarray:
+    start = _month(year, month)
+    days: np.ndarray = ((start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")).astype(np.int64)
+    return days
+
+
+def _offset_s(zone: pa.Array) -> np.ndarray:
+    """Seconds east of Greenwich: of +0200, +02:00 or +02; 0 of a name."""
+    digits = pc.replace_substring_regex(pc.replace_substring(zone, ":", ""), r"^[A-Z]*$", "+0")
+    number = pc.utf8_rpad(pc.utf8_slice_codeunits(digits, 1, 5), 4, "0").cast(pa.int64()).to_numpy()
+    sign = np.where(pc.starts_with(zone, "-").to_numpy(zero_copy_only=False), -1, 1)
+    seconds: np.ndarray = sign * (number // 100 * 3600 + number % 100 * 60)
+    return seconds
 
 
 def _moment(year: int, second: int) -> datetime:

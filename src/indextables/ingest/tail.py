@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from indextables.errors import StorageError
 from indextables.ingest.followed_file import FollowedFile, Place, find
-from indextables.ingest.log_lines import LineReader, LogForm, form_of, line_shown, split_lines
+from indextables.ingest.log_lines import LineReader, LogForm, line_shown, split_lines
 from indextables.ingest.log_times import Years
 from indextables.model.actions import TxnAction
 from indextables.table import Table
@@ -53,7 +53,7 @@ class Tailer:
         self._earlier: list[FollowedFile] = []
         self._has_begun = False
         self.commits = 0
-        self.unparsed_times = 0
+        self.without_time = 0
 
     @property
     def offset(self) -> int:
@@ -162,20 +162,20 @@ class Tailer:
 
     def _commit(self, file: FollowedFile, data: bytes) -> int:
         reader = LineReader(self._form, lambda: _years(file, self._form))
-        rows = reader.rows(split_lines(data.decode("utf-8", "replace")))
-        if reader.unparsed_times and not self.unparsed_times:
+        rows = reader.read(split_lines(data.decode("utf-8", "replace")))
+        if reader.without_time and not self.without_time:
             self._say(
-                f"{file.path}: the time of the line {line_shown(reader.example)} cannot be read; "
+                f"{file.path}: the line {line_shown(reader.example)} has no time that can be read; "
                 "ts is null there, and message holds the whole line"
             )
-        self.unparsed_times += reader.unparsed_times
+        self.without_time += reader.without_time
         file.advance(data)
         if not rows.num_rows:
             return 0
         state = {
             "place": self._current.place.to_wire() if self._current else None,
             "earlier": [file.place.to_wire() for file in self._earlier],
-            "form": {"name": self._form.name, "pattern": self._form.pattern},
+            "form": self._form.to_wire(),
         }
         if self._app_id is None:
             self._app_id = self._new_app_id(self._current or file)
@@ -209,8 +209,7 @@ def saved_form(table: Table, path: str) -> LogForm | None:
     """How the lines of a file that was followed into a table before are taken apart."""
     absolute = os.path.abspath(path)  # noqa: PTH100 - as above
     for run in _runs(table.log.snapshot(max_staleness_s=0).txns, absolute):
-        form = _state(run)["form"]
-        return form_of(form["name"], form["pattern"])
+        return LogForm.from_wire(_state(run)["form"])
     return None
 
 
