@@ -12,7 +12,7 @@ _PROGRAM = "indextables"
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that makes a shell complete verbs, flags and directories.
+    """Print a script that makes a shell complete commands.
 
     \b
     ~/.bashrc                   eval "$(indextables completion bash)"

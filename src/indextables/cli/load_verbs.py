@@ -116,7 +116,7 @@ def load(
     dry_run: bool,
     settings: Flags,
 ) -> None:
-    """Load CSV, JSON lines, Parquet or log files into a table, in one commit.
+    """Load CSV, JSON lines, Parquet or log files.
 
     Columns and types are guessed from the first file and shown; with --dry-run they
     are only shown. In a log file, times and common line formats are recognised.
@@ -234,7 +234,7 @@ def tail(
     texts: tuple[str, ...],
     settings: Flags,
 ) -> None:
-    """Load the new lines of a log file into a table, each exactly once.
+    """Load the new lines of a log file, each exactly once.
 
     Each commit stores the position in the file, so a restart continues where the
     last run stopped. A file that is rotated, or a link that points elsewhere, is read

@@ -16,12 +16,47 @@ import click
 
 from indextables import __version__
 from indextables.cli import completion, load_verbs, maintain_verbs, read_verbs, render, serve
-from indextables.errors import CommandError, Error, OptionError, PredicateError, QueryError, SchemaError
+from indextables.errors import (
+    CommandError,
+    Error,
+    OptionError,
+    PredicateError,
+    QueryError,
+    SchemaError,
+    StorageError,
+)
 
 _MISTYPED = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+PURPOSES = {
+    "Begin": ("demo", "load", "tail"),
+    "Search and count": ("search", "count", "sql", "serve"),
+    "Look at a table": ("inspect", "files", "history", "describe", "report", "bench"),
+    "Keep a table healthy": ("check", "merge-splits", "checkpoint", "purge", "truncate-history", "repair"),
+    "Delete or bring back rows": ("delete", "drop-partitions", "restore"),
+    "Set up": ("completion", "jar"),
+}
+"""What the verbs are for, in the order in which people need them."""
+
+
+class _ByPurpose(click.Group):
+    """A group whose help lists its verbs by their purpose."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write one list of verbs for each purpose, with the summaries below each other."""
+        longest = max(len(name) for verbs in PURPOSES.values() for name in verbs)
+        for purpose, verbs in PURPOSES.items():
+            with formatter.section(purpose):
+                formatter.write_dl([(name.ljust(longest), self._summary(name, formatter)) for name in verbs])
+
+    def _summary(self, name: str, formatter: click.HelpFormatter) -> str:
+        return self.commands[name].get_short_help_str(formatter.width)
+
+
+@click.group(
+    cls=_ByPurpose, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="indextables")
 def cli() -> None:
     """ACID tables with full-text search: look at them, search them, keep them healthy."""
@@ -60,7 +95,7 @@ def _skip_last_collection() -> None:
 
 def main() -> None:
     """Run the command line; the only place where an error becomes an exit code."""
-    render.warn_on_terminal()
+    warnings = render.warn_on_terminal()
     try:
         code = cli(prog_name="indextables", standalone_mode=False)
     except click.ClickException as wrong:
@@ -77,6 +112,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Error as error:
+        if isinstance(error, StorageError):
+            warnings.waiting = None
         _report(type(error).__name__, error.message)
         sys.exit(2 if isinstance(error, _MISTYPED) else 1)
     except OSError as error:
@@ -119,9 +156,10 @@ def demo(rows: int, directory: str | None, spark: bool | None) -> None:
 @cli.command()
 @click.option("--into", type=click.Path(dir_okay=False), help="Write a copy of the jar to this file.")
 def jar(into: str | None) -> None:
-    """Print the path of the jar for `spark.jars`, for spark-sql and Spark Connect servers.
+    """Print the path of the jar for `spark.jars`.
 
-    The jar is made first if it does not exist yet, which needs Java.
+    spark-sql and Spark Connect servers need it. It is made first if it does not exist yet,
+    which needs Java.
     """
     from indextables.spark.jvm.installed import check_java
     from indextables.spark.jvm.jar import ready_jar

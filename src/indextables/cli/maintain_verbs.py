@@ -35,10 +35,11 @@ def _named(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 )
 @verb
 def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
-    """Run a SELECT or one maintenance statement ("-" reads it from standard input).
+    """Run a SELECT or a maintenance statement.
 
-    A SELECT is run by DuckDB, without Spark and Java. Name tables by their path in
-    quotes, or give them names with --table. indexquery searches in a SELECT.
+    With "-" it is read from standard input. A SELECT is run by DuckDB, without Spark
+    and Java. Name tables by their path in quotes, or give them names with --table.
+    indexquery searches in a SELECT.
 
     \b
     indextables sql -t logs=/data/logs "SELECT level, count(*) AS n FROM logs
@@ -106,7 +107,7 @@ def repair(
 @click.option("--deep", is_flag=True, help="Also check footers, row counts and checksums of every split.")
 @verb
 def check(table: str, deep: bool, settings: Flags) -> None:
-    """Look for damage: what is wrong, what follows from it, and which command helps.
+    """Look for damage, and say which command helps.
 
     Nothing is changed. The exit code is 1 if something is broken.
     """
@@ -135,7 +136,7 @@ def merge(
     dry_run: bool,
     settings: Flags,
 ) -> None:
-    """Merge small splits (data files) into larger ones; no row changes."""
+    """Merge small splits (data files); no row changes."""
     from indextables.options import parse_size
 
     try:
@@ -183,7 +184,7 @@ def purge(
 @table_argument
 @verb
 def checkpoint(table: str, settings: Flags) -> None:
-    """Write a checkpoint, so that readers need not read every commit."""
+    """Write a checkpoint, which makes the log quick to read."""
     run_command(commands.WriteCheckpoint(TableName(table)), settings)
 
 

@@ -72,7 +72,7 @@ def history(table: str, limit: int, settings: Flags) -> None:
 @limit_flag
 @verb
 def files(table: str, where: str | None, version: int | None, limit: int, settings: Flags) -> None:
-    """List the files of a table, or those that can contain rows for a condition."""
+    """List the files of a table, or those a condition leaves."""
     live = open_table(table, settings, version).files(where=where)
     if settings.form is not Form.TEXT:
         render.show(live, settings.form)
@@ -251,7 +251,7 @@ def counts_of(
 def count(
     *, table: str, query: str | None, where: str | None, by: str | None, version: int | None, settings: Flags
 ) -> None:
-    """Count all rows of a table, or those that match a query or a condition.
+    """Count the rows of a table, or those that match.
 
     \b
     indextables count /data/logs
@@ -321,7 +321,9 @@ def describe(subject: str, table: str | None, include_all: bool, settings: Flags
 )
 @verb
 def report(table: str, output: str, settings: Flags) -> None:
-    """Write an HTML page about a table: columns, sizes, versions and advice.
+    """Write an HTML page about a table.
+
+    It shows columns, sizes, versions and advice.
 
     The page is a single file that loads nothing from elsewhere.
     """
@@ -345,7 +347,7 @@ def report(table: str, output: str, settings: Flags) -> None:
 @click.option("--query", help="Also time this full-text query.")
 @verb
 def bench(table: str, where: str | None, query: str | None, settings: Flags) -> None:
-    """Time how long opening, listing files, counting and searching take."""
+    """Time opening, listing, counting and searching a table."""
     render.show(_time_table(lambda: open_table(table, settings), where, query), settings.form)
 
 

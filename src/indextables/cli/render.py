@@ -24,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from indextables.display.plain import plain_value, size_text
+from indextables.errors import StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,12 +57,48 @@ class _Printable(logging.Formatter):
         return printable(super().format(record))
 
 
-def warn_on_terminal() -> None:
+class WarningLines(logging.StreamHandler[Any]):
+    """Prints warnings; one about a store that failed waits for what comes next.
+
+    If the next thing is the error with which the same store ended the command, the error says it all.
+    """
+
+    waiting: logging.LogRecord | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a warning, or let it wait; the same one again takes its place."""
+        if self.waiting is None or _about(record) != _about(self.waiting):
+            self.print_waiting()
+        if isinstance(record.args, tuple) and any(isinstance(part, StorageError) for part in record.args):
+            self.waiting = record
+        else:
+            super().emit(record)
+
+    def print_waiting(self) -> None:
+        """Print the warning that waits."""
+        record, self.waiting = self.waiting, None
+        if record is not None:
+            super().emit(record)
+
+    def close(self) -> None:
+        """Print what waits when the process ends."""
+        self.print_waiting()
+        super().close()
+
+
+def _about(record: logging.LogRecord) -> tuple[str, ...]:
+    """What a warning says, apart from the failure itself, whose text may hold the time it took."""
+    parts = record.args if isinstance(record.args, tuple) else ()
+    return (record.msg, *(str(part) for part in parts if not isinstance(part, StorageError)))
+
+
+def warn_on_terminal() -> WarningLines:
     """Let warnings reach standard error as one plain line each; a file may be named anything."""
-    handler = logging.StreamHandler()
+    handler = WarningLines()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_Printable("%(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    return handler
 
 
 def show(

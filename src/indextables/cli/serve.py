@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from importlib.util import find_spec
 
@@ -28,11 +29,11 @@ _NEEDED = ("anyio", "starlette", "uvicorn")
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
 @verb
 def serve(*, tables: tuple[str, ...], host: str, port: int, open_browser: bool, settings: Flags) -> None:
-    """Open a web page on this machine to search tables; nothing can be changed.
+    """Open a page on this machine to search tables.
 
-    TABLE is a path or NAME=PATH. The address that is printed contains a token; set
-    the environment variable INDEXTABLES_TOKEN to keep the same token. Below
-    /elastic the same tables answer Elasticsearch's _search, _msearch and
+    Nothing can be changed there. TABLE is a path or NAME=PATH. The address that is
+    printed contains a token; set the environment variable INDEXTABLES_TOKEN to keep
+    the same token. Below /elastic the same tables answer Elasticsearch's _search, _msearch and
     _field_caps, for Grafana and scripts.
 
     For example: indextables serve /data/logs orders=s3://lake/orders
@@ -49,14 +50,15 @@ def serve(*, tables: tuple[str, ...], host: str, port: int, open_browser: bool, 
 
     catalog = Catalog.of(tables, settings.options)
     server = prepare(catalog, host, port, os.environ.get("INDEXTABLES_TOKEN") or None)
-    if settings.form is Form.TEXT:
-        click.echo(f"Open {server.address}")
-        click.echo("Press Ctrl-C to stop.")
-    else:
-        render.show_line(settings.form, {"address": server.address})
-    if open_browser:
-        click.launch(server.address)
-    server.run()
+    with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+        if settings.form is Form.TEXT:
+            click.echo(f"Open {server.address}")
+            click.echo("Press Ctrl-C to stop.")
+        else:
+            render.show_line(settings.form, {"address": server.address})
+        if open_browser:
+            click.launch(server.address)
+        server.run()
 
 
 VERBS = (serve,)
