@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import indextables as it
 from indextables.errors import TableError
-from indextables.spark.stream.source import TableStreamReader
+from indextables.spark.stream.source import Columns, TableStream
 
 SCHEMA = pa.schema([("id", pa.int64())])
 
@@ -74,31 +74,37 @@ def test_a_stream_that_meets_a_repaired_log_stops_with_an_explanation(
     assert follow(spark, tmp_path / "t", tmp_path / "c2", startingVersion=2) == [30, 31, 32]
 
 
+def started(spark: SparkSession, table: it.Table, **options: str) -> tuple[TableStream, Columns]:
+    """A stream as its source asks Python about it, each time anew."""
+    return TableStream.of(spark, table.uri, options), Columns(table.spark_schema, table.version)
+
+
 @pytest.mark.parametrize("moment", ["between batches", "between planning and reading"])
-def test_no_moment_lets_a_repaired_log_through(table: it.Table, tmp_path: Path, moment: str) -> None:
+def test_no_moment_lets_a_repaired_log_through(
+    spark: SparkSession, table: it.Table, tmp_path: Path, moment: str
+) -> None:
     """Offsets are planned first and read later; both look whose they are."""
-    root = tmp_path / "t"
-    reader = TableStreamReader({"path": str(root), "startingversion": "1"}, table.spark_schema)
-    start = reader.initialOffset()
-    if moment == "between batches":
-        repair_and_swap(root)
-        with pytest.raises(TableError, match="another checkpointLocation"):
-            reader.latestOffset(start)
-    else:
-        end = reader.latestOffset(start)
-        repair_and_swap(root)
-        with pytest.raises(TableError, match="another checkpointLocation"):
-            reader.partitions(start, end)
+    stream, columns = started(spark, table, startingVersion="1")
+    end = stream.next_end(None, None, limited=True, columns=columns)
+    repair_and_swap(tmp_path / "t")
+    stream, _ = started(spark, table, startingVersion="1")
+    with pytest.raises(TableError, match="another checkpointLocation"):
+        if moment == "between batches":
+            stream.next_end(end, None, limited=True, columns=columns)
+        else:
+            stream.batch(None, end, columns)
 
 
-def test_a_stream_of_a_table_made_anew_stops_too(table: it.Table, tmp_path: Path) -> None:
+def test_a_stream_of_a_table_made_anew_stops_too(
+    spark: SparkSession, table: it.Table, tmp_path: Path
+) -> None:
     """A directory deleted and filled again under the same name is another table."""
     import shutil
 
-    reader = TableStreamReader({"path": str(tmp_path / "t")}, table.spark_schema)
-    end = reader.latestOffset(reader.initialOffset())
+    stream, columns = started(spark, table)
+    end = stream.next_end(None, None, limited=True, columns=columns)
     shutil.rmtree(tmp_path / "t")
     for _ in range(5):
         append(it.Table.create(str(tmp_path / "t"), SCHEMA), 1)
     with pytest.raises(TableError, match="created again"):
-        reader.latestOffset(end)
+        started(spark, table)[0].next_end(end, None, limited=True, columns=columns)

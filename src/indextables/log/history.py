@@ -178,10 +178,27 @@ def version_as_of(timeline: Timeline, moment: Moment, zone: Callable[[], str], u
     return timeline.files[version].version
 
 
-def moment_of(moment: Moment, zone: Callable[[], str]) -> int:
-    """A time in ms since the epoch; only for text and dates without an offset is the zone looked up."""
+def first_since(timeline: Timeline, moment_ms: int, uri: str) -> int:
+    """The oldest version at or after a time; if all are earlier, the error says when the newest is from."""
+    before = timeline.at(moment_ms - 1)
+    first = 0 if before is None else before + 1
+    if first == len(timeline.files):
+        newest = instant(timeline.time_ms(first - 1))
+        raise VersionNotFoundError(
+            f"{uri} has no version at or after {instant(moment_ms)}; its newest version, "
+            f"{timeline.files[-1].version}, was written at {newest}.",
+            uri=uri, since_ms=moment_ms,
+        )  # fmt: skip
+    return timeline.files[first].version
+
+
+def moment_of(moment: Moment, zone: Callable[[], str], name: str = "as_of") -> int:
+    """A time in ms since the epoch; only for text and dates without an offset is the zone looked up.
+
+    `name` is what an error calls the time.
+    """
     if isinstance(moment, str):
-        return _ms(time_of_text(moment, zone))
+        return _ms(time_of_text(moment, zone, name))
     if isinstance(moment, datetime):
         if moment.tzinfo is None or moment.utcoffset() is None:
             raise OptionError(
@@ -195,13 +212,13 @@ def moment_of(moment: Moment, zone: Callable[[], str]) -> int:
     raise OptionError(f"as_of={moment!r} is neither a datetime, a date nor ISO text", value=repr(moment))
 
 
-def time_of_text(text: str, zone: Callable[[], str]) -> datetime:
+def time_of_text(text: str, zone: Callable[[], str], name: str = "as_of") -> datetime:
     """ISO text as a time with an offset; text without one is taken in the given zone."""
     try:
         parsed = datetime.fromisoformat(text.strip())
     except ValueError as bad:
         raise OptionError(
-            f"as_of={text!r} is not a time; write it as 2024-05-01, 2024-05-01T12:30:00 or "
+            f"{name}={text!r} is not a time; write it as 2024-05-01, 2024-05-01T12:30:00 or "
             "2024-05-01T12:30:00+02:00",
             value=text,
         ) from bad

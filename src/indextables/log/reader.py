@@ -112,7 +112,7 @@ class LogHandle:
             raise OptionError("give a version or as_of, not both")
         if as_of is not None:
             moment = as_of
-            version = from_listings(lambda: version_as_of(self._timeline(), moment, self._zone, self.uri))
+            version = from_listings(lambda: version_as_of(self.timeline(), moment, self._zone, self.uri))
         if isinstance(version, bool) or not isinstance(version, (int, type(None))):
             raise OptionError(f"version={version!r} is not the number of a version", value=repr(version))
         return self._newest(max_staleness_s) if version is None else self._at(version)
@@ -250,9 +250,24 @@ class LogHandle:
             check_tables(read, table_id, self.uri)
         return newest if isinstance(newest, kind) else None
 
+    def timeline(self, *, unreadable: bool = False) -> Timeline:
+        """The versions that can be read; with `unreadable`, all that have a file from the oldest of them."""
+        listing = self._listing()
+        readable = set(reconstructible(listing, NATIVE))
+        first = min(readable, default=0)
+        files = [
+            file
+            for number, file in listing.commits.items()
+            if number in readable or (unreadable and readable and number > first)
+        ]
+        if not files:
+            self._newest(0)
+            raise NotATableError(f"{self.uri} is not a table: its log holds no version.", uri=self.uri)
+        return Timeline(self._source, files)
+
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version, newest first."""
-        return from_listings(lambda: history_table(self._timeline(unreadable=True), limit))
+        return from_listings(lambda: history_table(self.timeline(unreadable=True), limit))
 
     def cache_stats(self) -> dict[str, CacheStats] | None:
         """Hits and misses by cache; None when caching is off."""
@@ -357,21 +372,6 @@ class LogHandle:
     def _zone(self) -> str:
         """The zone of a time without an offset that names a version."""
         return self.options.zone_or(lambda: self._newest(None).time_zone)
-
-    def _timeline(self, *, unreadable: bool = False) -> Timeline:
-        """The versions that can be read; with `unreadable`, all that have a file from the oldest of them."""
-        listing = self._listing()
-        readable = set(reconstructible(listing, NATIVE))
-        first = min(readable, default=0)
-        files = [
-            file
-            for number, file in listing.commits.items()
-            if number in readable or (unreadable and readable and number > first)
-        ]
-        if not files:
-            self._newest(0)
-            raise NotATableError(f"{self.uri} is not a table: its log holds no version.", uri=self.uri)
-        return Timeline(self._source, files)
 
     def _offered(self) -> list[int]:
         current = self._current

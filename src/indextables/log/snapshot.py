@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from indextables.cache import TtlCache
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
@@ -28,6 +28,7 @@ from indextables.log.replay.rule import (
     ReplayRequest,
     SummingEngine,
     Sums,
+    Tail,
     choose,
     explain_choice,
 )
@@ -370,6 +371,20 @@ class Snapshot:
         """The same version, aware of a checkpoint that was just written."""
         segment = replace(self.segment, newest_checkpoint=max(self.segment.newest_checkpoint, version))
         return Snapshot(self.source, replace(self._state, segment=segment))
+
+    def with_schema(self, schema_string: str) -> Self:
+        """The same version with the columns of another one; a file without such a column has nulls there."""
+        if self.metadata.schema_string == schema_string:
+            return self
+        metadata = replace(self.metadata, schema_string=schema_string)
+        tail = replace(self._state.tail, metadata=metadata)
+        return type(self)(self.source, replace(self._state, tail=tail, memo={}))
+
+    def with_files(self, adds: Iterable[AddAction]) -> Self:
+        """The same version with other files: those that some commits added."""
+        files = {self.dialect.key(add): add for add in adds}
+        tail = Tail(self.version, files, protocol=self.protocol, metadata=self.metadata)
+        return type(self)(self.source, State(replace(self.segment, checkpoint=None, commits=()), None, tail))
 
     def _stream(self, state: State, paths: frozenset[str] | None) -> Iterator[AddAction]:
         tail, checkpoint = state.tail, state.base

@@ -1,4 +1,4 @@
-"""The location of a named table, for streams: Spark offers no way to name our tables there itself."""
+"""The location of a named table."""
 
 # ruff: noqa: SLF001
 # because PySpark keeps its JVM objects private
@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 from indextables.spark.options import is_connect
-from indextables.spark.requests import stream_partitioning, stream_written_frame
 
 
 def location_of(spark: Any, name: str) -> str | None:
@@ -40,15 +39,3 @@ def _described_location(spark: Any, name: str) -> str | None:
         return None
     described = {str(row[0]).strip(): str(row[1]) for row in rows}
     return described.get("Location") if described.get("Provider", "").lower() == "indextables" else None
-
-
-def location_for_stream(spark: Any, name: str, writer: Any, *, create: bool) -> str | None:
-    """The path of the table a stream writes to; created with the stream's columns if it does not exist."""
-    location = location_of(spark, name)
-    if location is not None or not create:
-        return location
-    rows = spark.createDataFrame([], stream_written_frame(writer).schema)
-    definition = rows.writeTo(name).using("indextables")
-    by = stream_partitioning(writer)
-    (definition.partitionedBy(*by) if by else definition).create()
-    return location_of(spark, name)

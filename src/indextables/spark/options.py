@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from indextables.errors import OptionError
-from indextables.options import PREFIX, Options, canonical, is_storage_key, unknown_option
+from indextables.options import PREFIX, Options, canonical, is_storage_key, parse_size, unknown_option
 from indextables.spark.versions import converters
 
 FORMATS = frozenset(
@@ -28,7 +28,10 @@ FORMATS = frozenset(
 )
 
 READ_KEYS = ("path", "versionAsOf", "timestampAsOf", "query", "columns", "refresh", "engine")
-STREAM_READ_KEYS = ("path", "startingVersion", "maxFilesPerTrigger", "skipChangeCommits")
+STREAM_READ_KEYS = (
+    "path", "startingVersion", "startingTimestamp", "maxFilesPerTrigger", "maxBytesPerTrigger",
+    "ignoreDeletes", "skipChangeCommits",
+)  # fmt: skip
 WRITE_KEYS = (
     "path", "replaceWhere", "partitionOverwriteMode", "overwriteSchema", "mergeSchema",
     "userMetadata", "txnAppId", "txnVersion", "expectedVersion",
@@ -82,6 +85,16 @@ class CallSettings:
         if not text.strip().isdigit():
             raise OptionError(f"option {key!r} is {text!r}; expected a whole number", key=key, value=text)
         return int(text)
+
+    def size(self, key: str) -> int | None:
+        """A call option that is a number of bytes, as 10000000, 10m or 1g."""
+        text = self.call.get(key)
+        try:
+            return None if text is None else parse_size(text)
+        except ValueError as bad:
+            raise OptionError(
+                f"option {key!r} is {text!r}; expected bytes, such as 10000000 or 10m", key=key, value=text
+            ) from bad
 
 
 def settings_for(

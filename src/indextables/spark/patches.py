@@ -5,7 +5,7 @@ ours, or the view is over one of our tables. Every other call is passed to Spark
 exactly the arguments it came with.
 """
 
-# ruff: noqa: A002, N803, PLR0917, SLF001
+# ruff: noqa: A002, N803, SLF001
 # because these are Spark's own signatures
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ from indextables.spark.requests import (
     read_request,
     reader_source,
     session_of,
-    stream_write_request,
-    stream_writer_source,
-    without_partitioning,
     write_request,
     writer_source,
     written_frame,
@@ -39,20 +36,14 @@ def install(spark: Any) -> None:
     if is_connect(spark):
         from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
         from pyspark.sql.connect.session import SparkSession
-        from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
     else:
         from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
         from pyspark.sql.session import SparkSession
-        from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     with _lock:
         _wrap(DataFrameReader, "load", _load)
         _wrap(DataFrameWriter, "save", _save)
         _wrap(DataFrameWriter, "insertInto", _insert_into)
-        _wrap(DataStreamReader, "load", _load_stream)
-        _wrap(DataStreamReader, "table", _stream_from_table)
-        _wrap(DataStreamWriter, "start", _start_stream)
-        _wrap(DataStreamWriter, "toTable", _stream_to_table)
         _wrap(SparkSession, "sql", _sql)
         if not is_connect(spark):
             _wrap(frame_class(), "explain", _explain)
@@ -118,73 +109,6 @@ def _insert_into(original: Method) -> Method:
         insert_frame(spark, written_frame(self), table, overwrite=overwrite)
 
     return insertInto
-
-
-def _load_stream(original: Method) -> Method:
-    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
-        if not is_ours(format or reader_source(self)):
-            return original(self, path, format, schema, **options)
-        from indextables.spark.stream.source import load_stream
-
-        if schema is not None:
-            self.schema(schema)
-        return load_stream(session_of(self), read_request(self.options(**options), path))
-
-    return load
-
-
-def _start_stream(original: Method) -> Method:
-    def start(
-        self: Any, path: Any = None, format: Any = None, outputMode: Any = None, partitionBy: Any = None,
-        queryName: Any = None, **options: Any,
-    ) -> Any:  # fmt: skip
-        if not is_ours(format or stream_writer_source(self)):
-            return original(self, path, format, outputMode, partitionBy, queryName, **options)
-        from indextables.spark.stream.sink import sink
-
-        self.options(**options)
-        if outputMode is not None:
-            self.outputMode(outputMode)
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        write_batch = sink(session_of(self), stream_write_request(self, path))
-        without_partitioning(self)
-        return original(self.foreachBatch(write_batch), queryName=queryName)
-
-    return start
-
-
-def _stream_from_table(original: Method) -> Method:
-    def table(self: Any, tableName: str) -> Any:
-        from indextables.spark.named_tables import location_of
-        from indextables.spark.stream.source import load_stream
-
-        location = location_of(session_of(self), tableName)
-        return (
-            original(self, tableName)
-            if location is None
-            else load_stream(session_of(self), read_request(self, location))
-        )
-
-    return table
-
-
-def _stream_to_table(original: Method) -> Method:
-    def toTable(  # noqa: N802
-        self: Any, tableName: str, format: Any = None, outputMode: Any = None, partitionBy: Any = None,
-        queryName: Any = None, **options: Any,
-    ) -> Any:  # fmt: skip
-        from indextables.spark.named_tables import location_for_stream
-
-        ours = is_ours(format or stream_writer_source(self))
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        location = location_for_stream(session_of(self), tableName, self, create=ours)
-        if location is None:
-            return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
-        return self.start(location, "indextables", outputMode, None, queryName, **options)
-
-    return toTable
 
 
 def _sql(original: Method) -> Method:

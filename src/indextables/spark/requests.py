@@ -1,8 +1,7 @@
 """What a user set on a Spark reader or writer, extracted from its builder.
 
-Spark keeps the state of its builders in the JVM, in a plan of its own on Spark Connect,
-and in private fields for streams. Only this module knows where; the rest works on plain
-values.
+Spark keeps the state of its builders in the JVM, and in a plan of its own on Spark Connect. Only
+this module knows where; the rest works on plain values.
 """
 
 # ruff: noqa: SLF001
@@ -15,7 +14,7 @@ from typing import Any
 
 from indextables.errors import TableError
 from indextables.spark.options import java_map
-from indextables.spark.versions import builder_field, builder_state, converters, is_laid_out, writer_mode
+from indextables.spark.versions import builder_state, converters, is_laid_out, writer_mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One `save`, or the settings of one stream into a table."""
+    """One `save`, or a batch of a stream into a table."""
 
     path: str
     mode: str = "error"
@@ -40,11 +39,14 @@ class WriteRequest:
     """The tree of the option `replaceWhere`, where Spark has read its text."""
 
 
+OWN_SCHEMA = (
+    "an IndexTables table has its own schema: leave .schema(...) out, and select or cast after load()"
+)
 _MODES = {"errorifexists": "error", "error": "error", "default": "error", "ignore": "ignore"}
 
 
 def reader_source(reader: Any) -> str | None:
-    """The format a reader (batch or stream) is set to."""
+    """The format a reader is set to."""
     if hasattr(reader, "_jreader"):
         return str(builder_state(reader._jreader, "source"))
     source: str | None = reader._format
@@ -59,15 +61,8 @@ def writer_source(writer: Any) -> str | None:
     return source
 
 
-def stream_writer_source(writer: Any) -> str | None:
-    """The format a stream writer is set to."""
-    if hasattr(writer, "_jwrite"):
-        return str(builder_state(writer._jwrite, "source"))
-    return str(writer._write_proto.format)
-
-
 def read_request(reader: Any, path: Any) -> ReadRequest:
-    """The path and options of one `load`, of a batch or a stream."""
+    """The path and options of one `load`."""
     if hasattr(reader, "_jreader"):
         spark = reader._spark
         options = _scala_options(spark, builder_state(reader._jreader, "extraOptions"))
@@ -75,9 +70,7 @@ def read_request(reader: Any, path: Any) -> ReadRequest:
     else:
         options, schema = dict(reader._options), bool(reader._schema)
     if schema:
-        raise TableError(
-            "an IndexTables table has its own schema: leave .schema(...) out, and select or cast after load()"
-        )
+        raise TableError(OWN_SCHEMA)
     return ReadRequest(_one_path(path, options), options)
 
 
@@ -99,51 +92,6 @@ def write_request(writer: Any, path: Any) -> WriteRequest:
         raise TableError("bucketBy, sortBy and clusterBy do not exist for IndexTables; use partitionBy")
     mode = mode.lower()
     return WriteRequest(_one_path(path, options), _MODES.get(mode, mode), options, partition_by)
-
-
-def stream_write_request(writer: Any, path: Any) -> WriteRequest:
-    """The path, mode, options and partition columns of one stream into a table."""
-    if hasattr(writer, "_jwrite"):
-        spark = writer._spark
-        options = _scala_options(spark, builder_state(writer._jwrite, "extraOptions"))
-        partition_by = _scala_names(spark, builder_state(writer._jwrite, "partitioningColumns"))
-        output_mode = str(builder_state(writer._jwrite, "outputMode")).lower()
-    else:
-        options = dict(writer._write_proto.options)
-        partition_by = tuple(writer._write_proto.partitioning_column_names) or None
-        output_mode = str(writer._write_proto.output_mode).lower() or "append"
-    if output_mode not in ("append", "complete"):
-        raise TableError(
-            f"output mode {output_mode!r} is not possible: a stream into an IndexTables table appends "
-            "(outputMode 'append') or replaces the whole table with each batch ('complete')"
-        )
-    mode = "append" if output_mode == "append" else "overwrite"
-    return WriteRequest(_one_path(path, options), mode, options, partition_by)
-
-
-def stream_partitioning(writer: Any) -> tuple[str, ...]:
-    """The columns a stream writer partitions by."""
-    if not hasattr(writer, "_jwrite"):
-        return tuple(writer._write_proto.partitioning_column_names)
-    return _scala_names(writer._spark, builder_state(writer._jwrite, "partitioningColumns")) or ()
-
-
-def stream_written_frame(writer: Any) -> Any:
-    """The streaming DataFrame a writer is about to write."""
-    if hasattr(writer, "_jwrite"):
-        return writer._df
-    from pyspark.sql.connect.dataframe import DataFrame
-
-    return DataFrame(writer._write_stream._child, writer._session)
-
-
-def without_partitioning(writer: Any) -> None:
-    """Take the partition columns out of a stream writer: Spark refuses them beside foreachBatch."""
-    if not hasattr(writer, "_jwrite"):
-        del writer._write_proto.partitioning_column_names[:]
-        return
-    nothing = getattr(getattr(writer._spark.sparkContext._jvm.scala, "None$"), "MODULE$")
-    builder_field(writer._jwrite, "partitioningColumns").set(writer._jwrite, nothing)
 
 
 def written_frame(writer: Any) -> Any:

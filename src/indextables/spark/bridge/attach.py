@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakSet
 
-from indextables.spark.bridge import rows, searches, tables
+from indextables.spark.bridge import rows, searches, streams, tables
 from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.errors import remember
 from indextables.spark.jvm import CATALOG
@@ -38,6 +38,11 @@ _ANSWERS: Mapping[str, Callable[[JvmRequest], dict[str, Any]]] = {
     "save": rows.save,
     "search": searches.search,
     "spelled": searches.spell,
+    "stream_batch": streams.batch,
+    "stream_into": streams.into,
+    "stream_offset": streams.next_offset,
+    "stream_open": streams.open_stream,
+    "stream_write": streams.write,
     "truncate": tables.truncate,
     "write": rows.write,
 }

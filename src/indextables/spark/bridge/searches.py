@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
-from indextables.log.transaction_log import TransactionLog
 from indextables.model.names import quoted_name
 from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.load import load_table
@@ -92,8 +91,7 @@ def search(request: JvmRequest) -> dict[str, Any]:
 def compare(request: JvmRequest) -> dict[str, Any]:
     """A search or highlight as a function of the row's own columns, if no index can answer it."""
     arguments = request.arguments
-    stream: Mapping[str, str] | None = arguments.get("stream")
-    snapshot = _snapshot(request, _table(request)) if stream is None else _of_stream(stream)
+    snapshot = _snapshot(request, _table(request))
     query = _words(arguments.get("query"))
     compared = comparison(snapshot, str(arguments["kind"]), list(arguments["columns"]), query)
     frame = request.frame_of_plan("rows")
@@ -144,9 +142,3 @@ def _snapshot(request: JvmRequest, table: LoadedTable) -> Snapshot:
     if isinstance(snapshot, DeltaSnapshot):
         raise CommandError(no_index(snapshot))
     return snapshot
-
-
-def _of_stream(options: Mapping[str, str]) -> Snapshot:
-    lowered = {key.lower(): value for key, value in options.items()}
-    table = {key.removeprefix("table."): value for key, value in options.items() if key.startswith("table.")}
-    return TransactionLog.open(lowered["path"], table).snapshot()

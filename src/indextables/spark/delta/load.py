@@ -33,8 +33,11 @@ from indextables.spark.read.wire import Answer
 _NAMES = frozenset({"path", "dv", "size", "modification_time", "partition_values"})
 
 
-def load_delta(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings) -> Any:
-    """A DataFrame over one version of a Delta table, or over its newest one with `refresh`."""
+def load_delta(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings, unique: str = "") -> Any:
+    """A DataFrame over one version of a Delta table, or over its newest one with `refresh`.
+
+    `unique` is for a snapshot that is no version of the log: its relation is equal to no other.
+    """
     require_schema(snapshot)
     if "query" in settings.call:
         raise OptionError(
@@ -43,7 +46,7 @@ def load_delta(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings) -> A
             key="query",
         )
     if is_plain(spark, snapshot):
-        return _native(spark, snapshot, settings)
+        return _native(spark, snapshot, settings, unique)
     return tables.read(spark, snapshot, None)
 
 
@@ -56,14 +59,14 @@ def is_plain(spark: Any, snapshot: DeltaSnapshot) -> bool:
     return not num_vectors(snapshot)
 
 
-def _native(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings) -> Any:
+def _native(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings, unique: str) -> Any:
     follows = settings.flag("refresh")
     uri, version = snapshot.store.uri, None if follows else snapshot.version
     engine = settings.call.get("engine", "auto")
     options = json.dumps([dict(settings.table), engine], sort_keys=True)
     digest = hashlib.sha256(options.encode()).hexdigest()[:16]
     shown = "newest version" if follows else f"version {version}"
-    identity = f"delta {snapshot.metadata.id}@{'newest' if follows else version} {uri} {digest}"
+    identity = f"delta {snapshot.metadata.id}@{'newest' if follows else version} {uri} {digest}{unique}"
     fields = physical_fields(json.loads(snapshot.metadata.schema_string)["fields"], "none")
     spec = RelationSpec(
         root=snapshot.store.spark_uri("").rstrip("/"),

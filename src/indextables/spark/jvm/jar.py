@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 _MARK = "io/indextables/sources"
 _MADE_FOR = "io/indextables/spark-version"
 _SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
+_FORMATS = tuple(f"io.indextables.DefaultSource{name}" for name in ("", "$Core", "$Provider"))
 CARRIED = "indextables/spark/jvm/jars"
 """Where a wheel has its jars."""
 _LOADER = "MutableURLClassLoader"
@@ -140,7 +141,7 @@ def pack(classes: Path, target: Path, spark_version: str) -> None:
     with zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in sorted(classes.rglob("*.class")):
             packed.writestr(zipfile.ZipInfo(path.relative_to(classes).as_posix()), path.read_bytes())
-        packed.writestr(zipfile.ZipInfo(_SERVICE), "io.indextables.DefaultSource\n")
+        packed.writestr(zipfile.ZipInfo(_SERVICE), "".join(f"{name}\n" for name in _FORMATS))
         packed.writestr(zipfile.ZipInfo(_MARK), digest())
         packed.writestr(zipfile.ZipInfo(_MADE_FOR), spark_version)
     Path(aside).replace(target)

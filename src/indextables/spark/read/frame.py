@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
 
 _REMEMBERED = 4096
+BATCH = " #"
+"""What follows it in the identity of a relation tells the batches of a stream apart."""
 _CLOUDS = {"s3": "s3", "abfss": "azure", "abfs": "azure", "az": "azure", "gs": "gcs"}
 
 _log = logging.getLogger(__name__)
@@ -151,6 +153,17 @@ def statement_frame(spark: Any, snapshot: Snapshot, settings: CallSettings, stat
     return native_frame(spark, spec, TablePlanner(spark, uri, snapshot.table_id, version, settings.table))
 
 
+def relation_of(spark: Any, snapshot: Snapshot, settings: CallSettings) -> Any:
+    """A DataFrame over a snapshot that is no version of the log: the files of a stream's batch."""
+    uri, table_id = snapshot.store.uri, snapshot.table_id
+    identity = f"{table_id}@stream {uri} {_digest(settings)}{BATCH}{uuid.uuid4()}"
+    # A search in the stream is compared with its rows as the newest version says.
+    remember(identity, LoadedTable(uri, settings.table))
+    spec = _relation_spec(snapshot, settings, identity, f"a batch at version {snapshot.version}")
+    planner = TablePlanner(spark, uri, table_id, snapshot.version, settings.table, "local", fixed=snapshot)
+    return native_frame(spark, spec, planner)
+
+
 def _relation_spec(snapshot: Snapshot, settings: CallSettings, identity: str, shown: str) -> RelationSpec:
     uri = snapshot.store.uri
     return RelationSpec(
@@ -184,9 +197,13 @@ def _native(
 
 def _identity(snapshot: Snapshot, version: int | None, settings: CallSettings) -> str:
     """Equal for two relations exactly if they read the same; contains no option values, some are secrets."""
+    which = "newest" if version is None else version
+    return f"{snapshot.table_id}@{which} {snapshot.store.uri} {_digest(settings)}"
+
+
+def _digest(settings: CallSettings) -> str:
     options = json.dumps([dict(settings.table), settings.call.get("engine", "auto")], sort_keys=True)
-    digest = hashlib.sha256(options.encode()).hexdigest()[:16]
-    return f"{snapshot.table_id}@{'newest' if version is None else version} {snapshot.store.uri} {digest}"
+    return hashlib.sha256(options.encode()).hexdigest()[:16]
 
 
 def _planned(spark: Any, snapshot: Snapshot, only: frozenset[str] | None = None) -> Any:
@@ -207,9 +224,10 @@ def _planned(spark: Any, snapshot: Snapshot, only: frozenset[str] | None = None)
 
 def remember(identity: str, table: LoadedTable) -> None:
     """Record the table of a relation, so that a view over it finds the table again."""
+    key = identity.partition(BATCH)[0]
     with _lock:
-        _loaded[identity] = table
-        _loaded.move_to_end(identity)
+        _loaded[key] = table
+        _loaded.move_to_end(key)
         while len(_loaded) > _REMEMBERED:
             _loaded.popitem(last=False)
 
@@ -217,4 +235,4 @@ def remember(identity: str, table: LoadedTable) -> None:
 def recall(identity: str) -> LoadedTable | None:
     """The table behind a relation."""
     with _lock:
-        return _loaded.get(identity)
+        return _loaded.get(identity.partition(BATCH)[0])

@@ -38,9 +38,13 @@ class TablePlanner:
     engine: str = "auto"
     only: frozenset[str] | None = None
     """If set, only these files are read."""
+    fixed: Snapshot | None = None
+    """If set, what is read instead of a version of the log: the files of a stream's batch."""
 
     def snapshot(self) -> Snapshot:
         """The version to read now."""
+        if self.fixed is not None:
+            return self.fixed
         # The newest version is looked up each time: the one of some seconds ago may have been cleaned away.
         snapshot = open_log(self.spark, self.uri, self.options).snapshot(self.version, max_staleness_s=0)
         if snapshot.table_id != self.table_id:

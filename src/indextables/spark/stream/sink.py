@@ -5,53 +5,44 @@ batch that Spark runs again after a failure finds its number in the log and
 writes nothing.
 """
 
-# ruff: noqa: SLF001
-# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from indextables.errors import TableError
-from indextables.spark.options import STREAM_WRITE_KEYS, is_connect, split
+from indextables.spark.options import STREAM_WRITE_KEYS, split
 from indextables.spark.requests import WriteRequest
 
-Batch = Callable[[Any, int], None]
+_MODES = {"append": "append", "complete": "overwrite"}
 
 
-def sink(spark: Any, request: WriteRequest) -> Batch:
-    """The function that writes one batch, for `foreachBatch`."""
-    call, table = split(request.options, STREAM_WRITE_KEYS)
-    checkpoint = call.pop("checkpointLocation", None) or spark.conf.get(
-        "spark.sql.streaming.checkpointLocation", None
+def stream_write_request(arguments: Mapping[str, Any]) -> WriteRequest:
+    """What `StreamSink.java` was told: the path, output mode, options and partition columns of a stream."""
+    call, table = split(arguments["options"], STREAM_WRITE_KEYS)
+    output_mode = str(arguments["mode"]).lower()
+    if output_mode not in _MODES:
+        raise TableError(
+            f"output mode {output_mode!r} is not possible: a stream into an IndexTables table appends "
+            "(outputMode 'append') or replaces the whole table with each batch ('complete')"
+        )
+    call.pop("checkpointLocation", None)
+    by = arguments.get("partitions")
+    return WriteRequest(
+        str(arguments["path"]), _MODES[output_mode], {**table, **call}, None if by is None else tuple(by)
     )
-    options = {**table, **{key: value for key, value in call.items() if key != "path"}}
-    plain = replace(request, options=options)
-
-    def write_batch(frame: Any, batch_id: int) -> None:
-        from indextables.spark.write.save import save_frame
-
-        session = frame.sparkSession
-        app_id = plain.options.get("txnAppId") or _query_id(session, frame, checkpoint)
-        exact = {**plain.options, "txnAppId": app_id, "txnVersion": str(batch_id)}
-        save_frame(session, frame, replace(plain, options=exact))
-
-    return write_batch
 
 
-def _query_id(spark: Any, frame: Any, checkpoint: str | None) -> str:
-    """The id of the streaming query, which outlives its restarts."""
-    if not is_connect(spark):
-        query_id = frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId")
-        if query_id:
-            return str(query_id)
-    if checkpoint is not None:
-        text = spark.read.text(f"{checkpoint.rstrip('/')}/metadata").first()
-        if text is not None:
-            return str(json.loads(text[0])["id"])
-    raise TableError(
-        "the id of this streaming query is not known, so its batches could not be told apart after a "
-        "restart. Set the option 'txnAppId' to a name of its own, or give it a checkpointLocation."
-    )
+def write_batch(spark: Any, frame: Any, request: WriteRequest, query: str | None, number: int) -> None:
+    """Commit one batch, unless it was committed before."""
+    from indextables.spark.write.save import save_frame
+
+    app_id = request.options.get("txnAppId") or query
+    if app_id is None:
+        raise TableError(
+            "the id of this streaming query is not known, so its batches could not be told apart after a "
+            "restart. Set the option 'txnAppId' to a name of its own."
+        )
+    exact = {**request.options, "txnAppId": app_id, "txnVersion": str(number)}
+    save_frame(spark, frame, replace(request, options=exact))

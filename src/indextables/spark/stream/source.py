@@ -1,13 +1,14 @@
-"""A table as a stream: the rows of its splits, version after version.
+"""A table as a stream: the rows of its files, version after version.
 
-An offset is a place in the log: which log it is, a version and how many of its
-added files are done. A stream begins with the whole table as it is, then follows its commits;
-`startingVersion` begins with a commit instead. Commits that only rearrange
-rows (`dataChange` false, as a merge writes) are passed over. A commit that
-removes rows cannot be told to a stream and is an error, unless
-`skipChangeCommits` says to pass over those as well. A repaired log, or that of a
-table made anew at the same place, counts its versions from 0 again: a stream
-that meets one stops.
+A stream begins with the whole table as it is, then follows its commits; `startingVersion`
+and `startingTimestamp` begin with a commit instead. Commits that only rearrange rows
+(`dataChange` false, as a merge writes) are passed over. A commit that removes rows cannot be
+told to a stream and is an error, unless `ignoreDeletes` or `skipChangeCommits` says to pass
+over it. A repaired log, or that of a table made anew at the same place, counts its versions
+from 0 again: a stream that meets one stops.
+
+`StreamSource.java` asks how far the next batch goes and which files it has; tables of ours
+and of Delta differ only in how a commit is read.
 """
 
 from __future__ import annotations
@@ -15,268 +16,288 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-
-from indextables.errors import OptionError, TableError
+from indextables.errors import NotFoundError, OptionError, TableError, VersionNotFoundError
+from indextables.log.delta.history import delta_timeline
+from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.log.history import Timeline, first_since, moment_of
 from indextables.log.snapshot import Snapshot
-from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import AddAction, MetadataAction, RemoveAction
-from indextables.options import is_storage_key
-from indextables.spark.options import STREAM_READ_KEYS, settings_for
-from indextables.spark.read.arrow_scan import read_files
-from indextables.spark.requests import ReadRequest
-from indextables.split.layout import SplitRef
-from indextables.storage.store import open_store
+from indextables.model.actions import Action, AddAction, MetadataAction, RemoveAction
+from indextables.spark.open_logs import open_log
+from indextables.spark.options import STREAM_READ_KEYS, CallSettings, settings_for
+from indextables.spark.read.version import snapshot_of
+from indextables.spark.stream.offset import StreamOffset
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
-
-try:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-except ImportError:  # Spark 4.1 has neither read limits nor this trait for Python sources.
-
-    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Stands in where Spark does not know the trait."""
+_LATEST = -1
 
 
-NAME = "indextables_stream"
-_FILES_PER_TASK = 4
+@dataclass(frozen=True)
+class TableStream:
+    """One question about a stream: the table as it is now, and what the options of the stream say."""
 
-
-def load_stream(spark: Any, request: ReadRequest) -> Any:
-    """A streaming DataFrame over the table."""
-    settings = settings_for(spark, request.options, STREAM_READ_KEYS, request.path)
-    _starting_version(settings.call.get("startingVersion"))
-    settings.number("maxFilesPerTrigger")
-    settings.flag("skipChangeCommits")
-    spark.dataSource.register(TableStream)
-    options = {**{f"table.{key}": value for key, value in settings.table.items()}, **settings.call}
-    # The stream is planned in a process of its own, where a relative path means another place.
-    storage = {key: value for key, value in settings.table.items() if is_storage_key(key)}
-    uri = open_store(request.path, storage).uri
-    return spark.readStream.format(NAME).options(**{**options, "path": uri}).load()
-
-
-def _starting_version(text: str | None) -> int | None:
-    """The commit to begin with; None is the whole table first, -1 only what comes after now."""
-    if text is None:
-        return None
-    if text.lower() == "latest":
-        return -1
-    if not text.isdigit():
-        raise OptionError(
-            f"option 'startingVersion' is {text!r}; expected a version or 'latest'",
-            key="startingVersion", value=text,
-        )  # fmt: skip
-    return int(text)
-
-
-class TableStream(DataSource):  # type: ignore[misc]
-    """The registration of table streams with Spark."""
+    spark: Any
+    path: str
+    settings: CallSettings
 
     @classmethod
-    def name(cls) -> str:
-        """The name the streaming reader asks for behind the scenes."""
-        return NAME
+    def of(cls, spark: Any, path: str, options: Mapping[str, str]) -> TableStream:
+        """The stream that a `load` describes; an option that makes no sense is an error."""
+        stream = cls(spark, path, settings_for(spark, options, STREAM_READ_KEYS, path))
+        _ = stream._starting_version, stream._starting_ms, stream._limits
+        stream.settings.flag("skipChangeCommits")
+        stream.settings.flag("ignoreDeletes")
+        return stream
 
-    def schema(self) -> StructType:
-        """The table's schema."""
-        from pyspark.sql.types import StructType
+    @cached_property
+    def newest(self) -> Snapshot:
+        """The table as it is now."""
+        return snapshot_of(self.spark, self.path, CallSettings({}, self.settings.table))
 
-        return StructType.fromJson(json.loads(_log(self.options).metadata().schema_string))
+    def next_end(
+        self, start: StreamOffset | None, until: int | None, *, limited: bool, columns: Columns
+    ) -> StreamOffset:
+        """The end of the next batch, which begins at `start`; None begins the stream.
 
-    def streamReader(self, schema: StructType) -> TableStreamReader:  # noqa: N802
-        """The reader of one query."""
-        return TableStreamReader({key.lower(): value for key, value in self.options.items()}, schema.json())
+        `until` is the last version to read, if there is one; `limited` applies the limits of the options.
+        """
+        begin = self._first() if start is None else start.place()
+        self._require_same(begin)
+        newest = self.newest.version if until is None else min(until, self.newest.version)
+        end = self._advanced(begin, newest, self._limits if limited else _Limits(), columns)
+        return end if start is not None else replace(end, start=begin)
 
-
-@dataclass
-class FilesOfTask(InputPartition):  # type: ignore[misc]
-    """Files one task reads."""
-
-    files: tuple[SplitRef, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamOffset:
-    """The progress of a stream: the next file `index` of a version, or of the table as it was then."""
-
-    table_id: str
-    """The id of the log that the version belongs to."""
-    version: int
-    index: int = 0
-    whole: bool = False
-
-    @classmethod
-    def of(cls, offset: Mapping[str, Any]) -> StreamOffset:
-        """Read an offset."""
-        return cls(
-            str(offset["tableId"]), int(offset["version"]), int(offset["index"]), bool(offset["whole"])
-        )
-
-    def offset(self) -> dict[str, Any]:
-        """Write an offset."""
-        return {
-            "tableId": self.table_id, "version": self.version, "index": self.index, "whole": self.whole,
-        }  # fmt: skip
-
-    def following(self) -> StreamOffset:
-        """The offset at the start of the next version."""
-        return StreamOffset(self.table_id, self.version + 1)
-
-
-class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """Offsets and files of one streaming query; lives on the driver, reads on the executors."""
-
-    def __init__(self, options: Mapping[str, str], schema_json: str) -> None:
-        self._options = dict(options)
-        self._schema_json = schema_json
-        self._last: StreamOffset | None = None
-        self._frozen_at: int | None = None
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a new query begins."""
-        start = _starting_version(self._options.get("startingversion"))
-        now = _log(self._options).snapshot()
-        if start is None:
-            begin = StreamOffset(now.table_id, now.version, whole=True)
+    def batch(self, start: StreamOffset | None, end: StreamOffset, columns: Columns) -> Snapshot:
+        """The files between two offsets, as a version of the table that has no others."""
+        begin = self._beginning(end) if start is None else start.place()
+        self._require_same(begin)
+        if begin.whole:
+            version = self._at(begin.version)
+            last = end.index if end.whole else None
+            if begin.index == 0 and last is None:
+                return version.with_schema(columns.schema)
+            adds = self._whole_files(begin)[begin.index : last]
         else:
-            begin = StreamOffset(now.table_id, now.version + 1 if start < 0 else start)
-        return begin.offset()
+            adds = list(self._between(begin, end, columns))
+        return self.newest.with_schema(columns.schema).with_files(adds)
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """The limit of `maxFilesPerTrigger`."""
-        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+    def _first(self) -> StreamOffset:
+        """Where a new query begins."""
+        now, version, moment = self.newest, self._starting_version, self._starting_ms
+        if moment is not None:
+            version = first_since(self._timeline(), moment, now.store.uri)
+        if version is None:
+            return StreamOffset(now.table_id, now.version, whole=True)
+        return StreamOffset(now.table_id, now.version + 1 if version == _LATEST else version)
 
-        limit = self._options.get("maxfilespertrigger")
-        return ReadAllAvailable() if limit is None else ReadMaxFiles(int(limit))
+    def _beginning(self, end: StreamOffset) -> StreamOffset:
+        """Where the first batch began; offsets of IndexTables 0.2 do not say it."""
+        if end.start is not None:
+            return end.start
+        if end.whole:
+            return replace(end, index=0)
+        version = self._starting_version
+        if version is None:
+            return StreamOffset(end.table_id, end.version - 1, whole=True)
+        return end if version == _LATEST else StreamOffset(end.table_id, version)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Read up to the version that is newest now, and no further."""
-        self._frozen_at = _log(self._options).latest_version()
+    @property
+    def _starting_version(self) -> int | None:
+        """The commit to begin with; None is the whole table first, -1 only what comes after now."""
+        text = self.settings.call.get("startingVersion")
+        if text is None or text.lower() == "latest":
+            return None if text is None else _LATEST
+        if not text.isdigit():
+            raise OptionError(
+                f"option 'startingVersion' is {text!r}; expected a version or 'latest'",
+                key="startingVersion", value=text,
+            )  # fmt: skip
+        return int(text)
 
-    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        """The end of the next batch."""
-        begin = (
-            StreamOffset.of(start)
-            if start is not None
-            else self._last or StreamOffset.of(self.initialOffset())
-        )
-        most = getattr(limit, "max_files", None) if limit is not None else self._configured_limit()
-        self._last = self._advance(begin, most)
-        return self._last.offset()
+    @property
+    def _starting_ms(self) -> int | None:
+        """The time of the first commit to begin with."""
+        text = self.settings.call.get("startingTimestamp")
+        if text is None:
+            return None
+        if "startingVersion" in self.settings.call:
+            raise OptionError(
+                "options 'startingVersion' and 'startingTimestamp' cannot be used together",
+                key="startingTimestamp",
+            )
+        return moment_of(text, lambda: self.settings.options().search.time_zone, "startingTimestamp")
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The files between two offsets, a few per task."""
-        files = list(self._between(StreamOffset.of(start), StreamOffset.of(end)))
-        return [
-            FilesOfTask(tuple(files[at : at + _FILES_PER_TASK]))
-            for at in range(0, len(files), _FILES_PER_TASK)
-        ]
+    def _timeline(self) -> Timeline:
+        snapshot = self.newest
+        if isinstance(snapshot, DeltaSnapshot):
+            return delta_timeline(snapshot.source, snapshot.metadata.configuration)
+        return open_log(self.spark, self.path, self.settings.table).timeline()
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task's files."""
-        assert isinstance(partition, FilesOfTask)
-        return read_files(
-            partition.files, self._schema_json, _table_options(self._options), self._options["path"]
-        )
+    @property
+    def _limits(self) -> _Limits:
+        limits = _Limits(self.settings.number("maxFilesPerTrigger"), self.settings.size("maxBytesPerTrigger"))
+        for key, limit in (("maxFilesPerTrigger", limits.files), ("maxBytesPerTrigger", limits.bytes)):
+            if limit == 0:
+                raise OptionError(f"option {key!r} is 0, so no batch could hold a file", key=key, value="0")
+        return limits
 
-    def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: nothing is kept for finished offsets."""
+    def _advanced(self, begin: StreamOffset, newest: int, limits: _Limits, columns: Columns) -> StreamOffset:
+        """How far a batch from `begin` goes: to the newest version, or to where a limit ends it.
 
-    def stop(self) -> None:
-        """Nothing to do: nothing is open between batches."""
-
-    def _configured_limit(self) -> int | None:
-        limit = self._options.get("maxfilespertrigger")
-        return None if limit is None else int(limit)
-
-    def _advance(self, offset: StreamOffset, most: int | None) -> StreamOffset:
-        log = self._same_log(offset)
-        newest = log.latest_version()
-        if self._frozen_at is not None:
-            newest = min(newest, self._frozen_at)
-        taken = 0
-        while offset.whole or offset.version <= newest:
-            left = len(self._files(log, offset)) - offset.index
-            if most is not None and taken + left > most:
-                return replace(offset, index=offset.index + most - taken)
-            taken += left
+        The whole table is a batch by itself, and no batch has the same file twice.
+        """
+        room = _Room(limits)
+        if begin.whole:
+            if not limits:
+                return begin.following()
+            files = self._whole_files(begin)
+            taken = room.take(self._keyed(files[begin.index :]))
+            end = replace(begin, index=begin.index + taken)
+            return begin.following() if end.index == len(files) else end
+        offset = begin
+        while offset.version <= newest:
+            files = self._added(offset.version, columns)
+            taken = room.take(self._keyed(files[offset.index :]))
+            if offset.index + taken < len(files):
+                return replace(offset, index=offset.index + taken)
             offset = offset.following()
         return offset
 
-    def _between(self, start: StreamOffset, end: StreamOffset) -> Iterator[SplitRef]:
-        log = self._same_log(start)
-        offset = start
-        while (offset.version, offset.whole) != (end.version, end.whole) and offset.version <= end.version:
-            yield from self._files(log, offset)[offset.index :]
+    def _keyed(self, files: Sequence[AddAction]) -> Iterator[tuple[Any, int]]:
+        return ((self.newest.dialect.key(file), file.size) for file in files)
+
+    def _between(self, begin: StreamOffset, end: StreamOffset, columns: Columns) -> Iterator[AddAction]:
+        offset = begin
+        while offset.version < end.version:
+            yield from self._added(offset.version, columns)[offset.index :]
             offset = offset.following()
         if offset.version == end.version and end.index:
-            yield from self._files(log, offset)[offset.index : end.index]
+            yield from self._added(offset.version, columns)[offset.index : end.index]
 
-    def _same_log(self, offset: StreamOffset) -> TransactionLog:
-        """The log as it is now; an error if it is not the log the offset belongs to."""
-        log = _log(self._options)
-        _require_same(log.snapshot(max_staleness_s=0), offset)
-        return log
+    def _whole_files(self, offset: StreamOffset) -> list[AddAction]:
+        """The files of the table as it was at a version, in the order in which offsets count them."""
+        version = self._at(offset.version)
+        return version.once("stream files", version.adds)
 
-    def _files(self, log: TransactionLog, offset: StreamOffset) -> list[SplitRef]:
-        if not offset.whole:
-            # What is read is checked against the log's id, which is that of the stream.
-            return self._added(log, offset.version)
-        snapshot = log.snapshot(version=offset.version)
-        _require_same(snapshot, offset)
-        return [SplitRef.of(add) for add in snapshot.adds()]
+    def _at(self, version: int) -> Snapshot:
+        if version == self.newest.version:
+            return self.newest
+        call = {"versionAsOf": str(version)}
+        snapshot = snapshot_of(self.spark, self.path, CallSettings(call, self.settings.table))
+        if snapshot.table_id != self.newest.table_id:
+            raise _other_log(snapshot, self.newest.table_id, version)
+        return snapshot
 
-    def _added(self, log: TransactionLog, version: int) -> list[SplitRef]:
-        actions = log.read_version(version)
+    def _require_same(self, offset: StreamOffset) -> None:
+        """Raise if the log is not the one the offset belongs to."""
+        if self.newest.table_id != offset.table_id:
+            raise _other_log(self.newest, offset.table_id, offset.version)
+
+    def _added(self, version: int, columns: Columns) -> list[AddAction]:
+        """The files whose rows a commit adds."""
+        actions = self._actions(version)
+        adds = [action for action in actions if isinstance(action, AddAction) and action.data_change]
         removed = [a.path for a in actions if isinstance(a, RemoveAction) and a.data_change]
         if removed:
-            if self._options.get("skipchangecommits", "false").lower() == "true":
+            if self.settings.flag("skipChangeCommits"):
                 return []
-            raise TableError(
-                f"{log.uri}: version {version} removes {len(removed)} files with their rows, for example "
-                f"{removed[0]}, which a stream cannot take back. Set skipChangeCommits=true to pass over "
-                f"such commits, or start a new query with startingVersion={version + 1}.",
-                version=version,
-            )
-        self._check_schema(log, actions, version)
-        adds = [a for a in actions if isinstance(a, AddAction) and a.data_change]
-        return [SplitRef.of(add) for add in sorted(adds, key=lambda add: add.path)]
+            if adds or not self.settings.flag("ignoreDeletes"):
+                raise self._removing(version, removed, only_removes=not adds)
+        columns.require_unchanged(actions, version, self.newest.store.uri)
+        return sorted(adds, key=lambda add: add.path)
 
-    def _check_schema(self, log: TransactionLog, actions: Sequence[Any], version: int) -> None:
+    def _actions(self, version: int) -> Sequence[Action]:
+        snapshot = self.newest
+        if not isinstance(snapshot, DeltaSnapshot):
+            return open_log(self.spark, self.path, self.settings.table).read_version(version)
+        try:
+            return snapshot.source.read_commit(snapshot.source.commit_file(version))
+        except NotFoundError as gone:
+            raise VersionNotFoundError(
+                f"{snapshot.store.uri} has no file for version {version} any more: its log was cleaned up "
+                "before this query read it. Start a new query with another checkpointLocation.",
+                version=version, uri=snapshot.store.uri,
+            ) from gone  # fmt: skip
+
+    def _removing(self, version: int, removed: Sequence[str], *, only_removes: bool) -> TableError:
+        advice = "ignoreDeletes=true to pass over commits that only remove rows, or " if only_removes else ""
+        return TableError(
+            f"{self.newest.store.uri}: version {version} removes {len(removed)} files with their rows, for "
+            f"example {removed[0]}, which a stream cannot take back. Set {advice}skipChangeCommits=true to "
+            f"pass over every commit that removes rows, or start a new query with "
+            f"startingVersion={version + 1}.",
+            version=version,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns that a query was started with; it cannot have others while it runs."""
+
+    schema: str
+    """The schema document of the table."""
+    version: int
+    """The version it was read at."""
+
+    def require_unchanged(self, actions: Sequence[Action], version: int, uri: str) -> None:
+        """Raise if a later commit gives the table columns that the query does not have."""
+        if version <= self.version:
+            return
+        types = {field["name"].lower(): field["type"] for field in json.loads(self.schema)["fields"]}
         for action in actions:
-            if isinstance(action, MetadataAction) and version > 0:
-                names = {field["name"].lower() for field in json.loads(self._schema_json)["fields"]}
+            if isinstance(action, MetadataAction):
                 fields = json.loads(action.schema_string)["fields"]
-                new = [field["name"] for field in fields if field["name"].lower() not in names]
+                new = [field["name"] for field in fields if types.get(field["name"].lower()) != field["type"]]
                 if new:
                     raise TableError(
-                        f"{log.uri}: version {version} adds the columns {', '.join(new)}. Start the query "
-                        "again from its checkpoint to read them.",
+                        f"{uri}: version {version} adds or changes the columns {', '.join(new)}. Start the "
+                        "query again from its checkpoint to read them.",
                         version=version,
                     )
 
 
-def _require_same(snapshot: Snapshot, offset: StreamOffset) -> None:
-    if snapshot.table_id != offset.table_id:
-        raise TableError(
-            f"{snapshot.store.uri}: the log is not the one this query has read so far (its id is "
-            f"{snapshot.table_id} and was {offset.table_id}): it was repaired, or the table was created "
-            f"again, and its versions count from 0 again. The query has read up to version "
-            f"{offset.version} of the old log and stops, because going on would miss rows. Start a new query "
-            "with another checkpointLocation: without startingVersion it reads the whole table, and after a "
-            "repair startingVersion=2 begins with what was committed since.",
-            uri=snapshot.store.uri, found=snapshot.table_id, expected=offset.table_id,
-        )  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How much a batch may have; None is as much as there is."""
+
+    files: int | None = None
+    bytes: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.files is not None or self.bytes is not None
 
 
-def _table_options(options: Mapping[str, str]) -> dict[str, str]:
-    return {key.removeprefix("table."): value for key, value in options.items() if key.startswith("table.")}
+class _Room:
+    """What is left of the limits while a batch is filled."""
+
+    def __init__(self, limits: _Limits) -> None:
+        self._limits = limits
+        self._files: set[Any] = set()
+        self._bytes = 0
+
+    def take(self, files: Iterator[tuple[Any, int]]) -> int:
+        """How many of these files, given by key and size, are in the batch; its first file always is."""
+        taken = 0
+        for key, size in files:
+            limits, count = self._limits, len(self._files)
+            if key in self._files or (limits.files is not None and count >= limits.files):
+                break
+            if limits.bytes is not None and count and self._bytes + size > limits.bytes:
+                break
+            self._files.add(key)
+            self._bytes += size
+            taken += 1
+        return taken
 
 
-def _log(options: Mapping[str, str]) -> TransactionLog:
-    return TransactionLog.open(options["path"], _table_options(options))
+def _other_log(snapshot: Snapshot, expected: str, version: int) -> TableError:
+    return TableError(
+        f"{snapshot.store.uri}: the log is not the one this query has read so far (its id is "
+        f"{snapshot.table_id} and was {expected}): it was repaired, or the table was created again, and its "
+        f"versions count from 0 again. The query has read up to version {version} of the old log and stops, "
+        "because going on would miss rows. Start a new query with another checkpointLocation: without "
+        "startingVersion it reads the whole table, and after a repair startingVersion=2 begins with what was "
+        "committed since.",
+        uri=snapshot.store.uri, found=snapshot.table_id, expected=expected,
+    )  # fmt: skip

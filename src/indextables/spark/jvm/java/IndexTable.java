@@ -5,15 +5,29 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat$;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTableType$;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.catalog.SupportsPartitionManagement;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
+import org.apache.spark.sql.connector.catalog.V2TableWithV1Fallback;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructType;
 
 /** A table that is there. A class of its own because staged and truncatable tables have defaults that exclude each other. */
-public class IndexTable extends VersionTable implements TruncatableTable, SupportsPartitionManagement {
+public class IndexTable extends VersionTable implements TruncatableTable, SupportsPartitionManagement, V2TableWithV1Fallback {
   IndexTable(String name, String path, Map options, Map when, boolean byPath) { super(name, path, options, when, byPath); }
+
+  /** How streams by name find the path and the options; `DefaultSource` does the rest. */
+  public CatalogTable v1Table() {
+    Object storage = CaseClasses.copy(CatalogStorageFormat$.MODULE$.empty(), new Object[] {
+      "locationUri", scala.Option.apply(new org.apache.hadoop.fs.Path(path).toUri()), "properties", CaseClasses.scalaMap(options)});
+    return (CatalogTable) CaseClasses.make(CatalogTable.class, new Object[] {
+      "identifier", new TableIdentifier(path, scala.Option.apply("indextables")), "storage", storage, "schema", new StructType(), "provider", scala.Option.apply("indextables"),
+      "tableType", CatalogTableType$.MODULE$.EXTERNAL(), "partitionColumnNames", CaseClasses.seq(new ArrayList())});
+  }
 
   public boolean truncateTable() {
     requireNewest();

@@ -7,12 +7,9 @@ import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
-import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation; // since 4.0
 
 /** Where a column of a plan comes from: a leaf and the column there, followed through names and past rows, not through values. */
 final class Origin {
-  static final String STREAM = "indextables_stream";
-
   final LogicalPlan leaf;
   final Attribute column;
 
@@ -64,21 +61,8 @@ final class Origin {
     return (LogFileIndex) ((HadoopFsRelation) relation).location();
   }
 
-  /** The options of a stream of ours; null for any other plan. */
-  static java.util.Map stream(LogicalPlan leaf) {
-    // until 4.0
-    return null;
-    // end
-    // since 4.0
-    if (!(leaf instanceof StreamingDataSourceV2ScanRelation)) return null;
-    Object relation = CaseClasses.field(leaf, "relation");
-    java.util.Map options = ((org.apache.spark.sql.util.CaseInsensitiveStringMap) CaseClasses.field(relation, "options")).asCaseSensitiveMap();
-    return leaf.toString().indexOf(STREAM) >= 0 || relation.toString().indexOf(STREAM) >= 0 ? options : null;
-    // end
-  }
-
   static boolean ours(LogicalPlan leaf) {
-    if (index(leaf) != null || stream(leaf) != null) return true;
+    if (index(leaf) != null) return true;
     if (!(leaf instanceof DataSourceV2Relation)) return false;
     Object table = CaseClasses.field(leaf, "table");
     return table instanceof VersionTable

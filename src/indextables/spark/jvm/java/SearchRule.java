@@ -206,7 +206,7 @@ public class SearchRule extends Rule {
       return node(all, demand);
     }
     LogFileIndex index = Origin.index(plan);
-    if (index == null || marks.isEmpty()) return condition == null ? new Answered(plan) : null;
+    if (index == null || plan.isStreaming() || marks.isEmpty()) return condition == null ? new Answered(plan) : null;
     return new Table(plan, index, marks, conjuncts, demand).answered();
   }
 
@@ -274,7 +274,7 @@ public class SearchRule extends Rule {
       LogicalPlan rows = searches.isEmpty() ? plan : rowsOf(searches, hidden, scored);
       for (java.util.Iterator i = marks.keySet().iterator(); i.hasNext();) {
         Object key = i.next();
-        if (!answers.containsKey(key)) answers.put(key, inRows(plan, null, (Expression) marks.get(key), SearchCall.about((Expression) marks.get(key))));
+        if (!answers.containsKey(key)) answers.put(key, inRows(plan, (Expression) marks.get(key), SearchCall.about((Expression) marks.get(key))));
       }
       if (!rest.isEmpty()) {
         Expression all = SearchCall.answered((Expression) rest.get(0), answers);
@@ -395,7 +395,7 @@ public class SearchRule extends Rule {
       for (java.util.Iterator i = marks.keySet().iterator(); i.hasNext();) {
         Object key = i.next();
         Expression mark = (Expression) marks.get(key);
-        if (isOwn(mark) && isSearch(mark)) answers.put(key, inRows(plan, null, mark, SearchCall.about(mark)));
+        if (isOwn(mark) && isSearch(mark)) answers.put(key, inRows(plan, mark, SearchCall.about(mark)));
       }
       rest.clear();
       for (int i = 0; i < conjuncts.size(); i++) rest.add(conjuncts.get(i));
@@ -424,9 +424,8 @@ public class SearchRule extends Rule {
       origin = Origin.of(CaseClasses.seq(java.util.Collections.singletonList(cached((InMemoryRelation) leaf))), below(leaf, mark, (String) origin[1]));
     }
     LogicalPlan leaf = origin == null ? null : (LogicalPlan) origin[0];
-    Map stream = leaf == null ? null : Origin.stream(leaf);
-    if (leaf == null || (Origin.index(leaf) == null && stream == null)) refuse(mark);
-    return inRows(leaf, stream, mark, (String) origin[1]);
+    if (leaf == null || Origin.index(leaf) == null) refuse(mark);
+    return inRows(leaf, mark, (String) origin[1]);
   }
 
   /** A search in the columns of a leaf, which it was found to be about. */
@@ -450,7 +449,7 @@ public class SearchRule extends Rule {
   }
 
   /** A search, or a highlight, as a function of the row's own text: Python makes it for columns that stand in for these. */
-  private static Expression inRows(LogicalPlan leaf, Map stream, Expression mark, String about) {
+  private static Expression inRows(LogicalPlan leaf, Expression mark, String about) {
     List columns = SearchCall.attributes(mark);
     if (SearchCall.kind(mark).equals(SearchCall.SCORE) || columns.isEmpty()) refuse(mark);
     List names = Origin.names(leaf, about);
@@ -462,9 +461,8 @@ public class SearchRule extends Rule {
     HashMap objects = new HashMap();
     ArrayList plain = new ArrayList(columns);
     objects.put("rows", new Project(CaseClasses.seq(parts), LocalRelation$.MODULE$.apply(CaseClasses.seq(plain))));
-    LogFileIndex index = stream == null ? Origin.index(leaf) : null;
     Bridge.call("compare", Bridge.map(new Object[] {
-      "identity", index == null ? null : index.identity(), "stream", stream, "kind", SearchCall.kind(mark), "columns", names, "query", SearchCall.query(mark)}), objects);
+      "identity", Origin.index(leaf).identity(), "kind", SearchCall.kind(mark), "columns", names, "query", SearchCall.query(mark)}), objects);
     Project projection = (Project) objects.get("plan");
     HashMap back = new HashMap();
     for (int i = 0; i < parts.size(); i++) back.put(((Alias) parts.get(i)).exprId(), columns.get(i));

@@ -24,30 +24,40 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public class VersionTable implements Table, SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns {
   final String name;
-  final String path;
+  String path;
   final Map options;
-  final StructType schema;
-  final String[] partitions;
-  final long version;
-  final String identity;
-  final Map described;
+  private final Map when;
+  StructType schema;
+  String[] partitions;
+  long version;
+  String identity;
+  Map described;
   final boolean byPath;
   final boolean pinned;
   boolean managed = false;
 
-  /** A table that is there; `when` holds versionAsOf or timestampAsOf. */
+  /** A table that is there; `when` holds versionAsOf or timestampAsOf. One by its path is looked at when Spark asks about it. */
   VersionTable(String name, String path, Map options, Map when, boolean byPath) {
     this.name = name;
+    this.path = path;
     this.options = options;
+    this.when = when;
     this.byPath = byPath;
     this.pinned = !when.isEmpty();
+    if (!byPath) look();
+  }
+
+  /** What the log says of the table, asked for once. */
+  private synchronized VersionTable look() {
+    if (described != null) return this;
     Map description = Bridge.call("describe", Bridge.map(new Object[] {"path", path, "options", options, "when", when}));
-    this.path = (String) description.get("path");
+    path = (String) description.get("path");
     schema = (StructType) DataType.fromJson((String) description.get("schema"));
     partitions = (String[]) ((List) description.get("partitions")).toArray(new String[0]);
     version = ((Number) description.get("version")).longValue();
     identity = (String) description.get("id");
     described = (Map) description.get("properties");
+    return this;
   }
 
   /** A table that is yet to be made. */
@@ -55,6 +65,7 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
     this.name = name;
     this.path = path;
     this.options = new HashMap();
+    this.when = new HashMap();
     this.schema = schema;
     this.partitions = new String[0];
     this.version = -1L;
@@ -65,18 +76,18 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
   }
 
   public String name() { return name; }
-  public String toString() { return name + " version " + version; }
-  public String id() { return identity; }
-  public StructType schema() { return schema; }
+  public String toString() { return name + " version " + look().version; }
+  public String id() { return look().identity; }
+  public StructType schema() { return look().schema; }
 
   public Transform[] partitioning() {
-    Transform[] transforms = new Transform[partitions.length];
+    Transform[] transforms = new Transform[look().partitions.length];
     for (int i = 0; i < transforms.length; i++) transforms[i] = Expressions.identity(partitions[i]);
     return transforms;
   }
 
   public Map properties() {
-    HashMap properties = new HashMap(described);
+    HashMap properties = new HashMap(look().described);
     properties.put("provider", "indextables");
     properties.put("location", path);
     if (managed) properties.put(Definitions.MANAGED, "true");
@@ -102,10 +113,10 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
   public boolean equals(Object other) {
     if (!(other instanceof VersionTable)) return false;
     VersionTable that = (VersionTable) other;
-    return path.equals(that.path) && version == that.version && options.equals(that.options);
+    return look().path.equals(that.look().path) && version == that.version && options.equals(that.options);
   }
 
-  public int hashCode() { return path.hashCode() * 31 + (int) version; }
+  public int hashCode() { return look().path.hashCode() * 31 + (int) version; }
 
   public MetadataColumn[] metadataColumns() { return new MetadataColumn[] {new FileMetadata()}; }
 
@@ -127,7 +138,7 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
   HadoopFsRelation relation(String id) {
     HashMap objects = new HashMap();
     Bridge.call("relation", Bridge.map(new Object[] {
-      "path", path, "options", options, "version", Long.valueOf(version), "id", id}), objects);
+      "path", look().path, "options", options, "version", Long.valueOf(version), "id", id}), objects);
     return (HadoopFsRelation) objects.get("relation");
   }
 

@@ -1,0 +1,86 @@
+"""Answers Spark about streams: the Python side of `StreamSource.java` and `StreamSink.java`."""
+
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
+from __future__ import annotations
+
+from typing import Any
+
+from indextables.errors import TableError
+from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.ops.delta.scan import require_schema
+from indextables.ops.table_settings import require_parquet
+from indextables.spark.bridge.request import JvmRequest
+from indextables.spark.requests import OWN_SCHEMA
+from indextables.spark.stream.frame import batch_frame
+from indextables.spark.stream.offset import StreamOffset
+from indextables.spark.stream.sink import stream_write_request, write_batch
+from indextables.spark.stream.source import Columns, TableStream
+
+
+def open_stream(request: JvmRequest) -> dict[str, Any]:
+    """The columns of the table as a DataFrame shows them and as its log does, and the newest version."""
+    if request.arguments.get("declared"):
+        raise TableError(OWN_SCHEMA)
+    stream = _stream(request)
+    snapshot = stream.newest
+    if isinstance(snapshot, DeltaSnapshot):
+        require_schema(snapshot)
+    else:
+        require_parquet(snapshot)
+    no_rows = batch_frame(request.spark, snapshot.with_files(()), stream.settings)
+    return {
+        "schema": str(no_rows._jdf.schema().json()),
+        "columns": snapshot.metadata.schema_string,
+        "version": snapshot.version,
+    }
+
+
+def next_offset(request: JvmRequest) -> dict[str, Any]:
+    """How far the next batch goes; the text of its start where there is nothing new."""
+    text = request.arguments.get("start")
+    start = None if text is None else StreamOffset.of_text(text)
+    end = _stream(request).next_end(
+        start,
+        request.arguments.get("until"),
+        limited=bool(request.arguments["limited"]),
+        columns=_columns(request),
+    )
+    return {"offset": text if start is not None and end == start.place() else end.to_text()}
+
+
+def batch(request: JvmRequest) -> dict[str, Any]:
+    """The plan of the rows between two offsets."""
+    text = request.arguments.get("start")
+    stream = _stream(request)
+    snapshot = stream.batch(
+        None if text is None else StreamOffset.of_text(text),
+        StreamOffset.of_text(request.arguments["end"]),
+        _columns(request),
+    )
+    frame = batch_frame(request.spark, snapshot, stream.settings)
+    request.objects["plan"] = frame._jdf.queryExecution().analyzed()
+    return {}
+
+
+def into(request: JvmRequest) -> dict[str, Any]:
+    """Look at the settings of a stream into a table before it starts."""
+    stream_write_request(request.arguments)
+    return {}
+
+
+def write(request: JvmRequest) -> dict[str, Any]:
+    """Write one batch of a stream."""
+    plan = stream_write_request(request.arguments)
+    arguments = request.arguments
+    write_batch(request.spark, request.frame("data"), plan, arguments.get("query"), int(arguments["batch"]))
+    return {}
+
+
+def _stream(request: JvmRequest) -> TableStream:
+    return TableStream.of(request.spark, request.path, request.options)
+
+
+def _columns(request: JvmRequest) -> Columns:
+    opened = request.arguments["opened"]
+    return Columns(str(opened["columns"]), int(opened["version"]))

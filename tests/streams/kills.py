@@ -1,0 +1,237 @@
+"""Streams that are killed: `python -m streams.kills --seeds 0:50`, from the directory `tests`.
+
+`--until 50` goes on where the last run ended and keeps the figures.
+
+Ten seeds are one story: a table that somebody appends to, and a stream that copies it to another one,
+two files at a time. Each seed kills the driver, its JVM and its Python workers with SIGKILL at a moment that
+it draws, and starts the stream again from its checkpoint. In the end the copy must have every row of the
+table exactly once. Stories take turns: a table of ours, a Delta table that deltalake appends to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+
+import indextables as it
+from support.seeded import run_from_command_line
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / "stream-kills.json"
+STORY = 10
+"""Seeds of one story."""
+KINDS = ("ours", "delta")
+_PATIENCE_S = 600
+_SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+_APPLICATION = """
+import sys
+from pyspark.sql import SparkSession
+import indextables as it
+
+source, target, checkpoint, kind = sys.argv[1:]
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = it.connect(it.configure(builder).getOrCreate(), check=False)
+frame = spark.readStream.format("indextables").option("maxFilesPerTrigger", "2").load(source)
+writer = frame.writeStream.format("indextables").option("checkpointLocation", checkpoint)
+writer = writer.trigger(availableNow=True) if kind == "end" else writer.trigger(processingTime="0 seconds")
+query = writer.start(target)
+print("started", flush=True)
+query.awaitTermination()
+print("ended", flush=True)
+"""
+
+
+class Finding(Exception):
+    """Rows that a stream lost or wrote twice, or a stream that did not go on."""
+
+
+@dataclass
+class Tally:
+    """What many kills came to."""
+
+    runs: int = 0
+    """Seeds that were run, from 0 on."""
+    kills: Counter[str] = field(default_factory=Counter)
+    """By the kind of table."""
+    moments: Counter[str] = field(default_factory=Counter)
+    """Whether the checkpoint had a batch that was begun and not finished."""
+    rows: int = 0
+    """Rows that were compared."""
+    broken: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    commit: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures, for a result file."""
+        return {**vars(self), "kills": dict(self.kills), "moments": dict(self.moments)}
+
+    @classmethod
+    def of_json(cls, figures: dict[str, Any]) -> Tally:
+        """Read a result file."""
+        counters = {name: Counter(figures[name]) for name in ("kills", "moments")}
+        return cls(**{**figures, **counters})
+
+
+class Story:
+    """One table, one stream over it, and those who append and kill."""
+
+    def __init__(self, root: Path, kind: str, tally: Tally) -> None:
+        self.kind, self.tally = kind, tally
+        self.source, self.target, self.checkpoint = (str(root / name) for name in ("source", "target", "c"))
+        self._numbers = itertools.count()
+        self._appended = 0
+        self._append = _append_to_ours if kind == "ours" else _append_to_delta
+        self.append()
+
+    def append(self) -> None:
+        """Commit three rows to the table."""
+        ids = [next(self._numbers) for _ in range(3)]
+        rows = pa.table({"id": ids, "text": [f"row {number}" for number in ids]}, schema=_SCHEMA)
+        self._append(self.source, rows)
+        self._appended += len(ids)
+
+    def kill(self, seed: int) -> None:
+        """Run the stream, appending meanwhile, and kill it at the moment that the seed draws."""
+        chance = random.Random(f"stream {seed}")
+        with _Application(self, "follow") as application:
+            application.wait_for("started")
+            begun = self._last("offsets")
+            for _ in range(chance.randint(1, 6)):
+                self.append()
+            if chance.random() < 0.5:
+                time.sleep(chance.uniform(0, 3))
+            else:
+                # Soon after a batch was begun it is half done.
+                application.wait_until(lambda: self._last("offsets") > begun)
+                time.sleep(chance.uniform(0, 0.5))
+            application.kill()
+        during = self._last("offsets") > self._last("commits")
+        self.tally.kills[self.kind] += 1
+        self.tally.moments["in a batch" if during else "between batches"] += 1
+
+    def end(self) -> None:
+        """Let the stream read the rest, and compare."""
+        self.append()
+        with _Application(self, "end") as application:
+            application.wait_for("ended")
+        copied = it.Table.open(self.target).scan(columns=["id"]).read_all()["id"].to_pylist()
+        require_once(self._appended, copied)
+        self.tally.rows += self._appended
+
+    def _last(self, what: str) -> int:
+        """The number of the newest batch that the checkpoint has offsets or a commit of; -1 for none."""
+        directory = Path(self.checkpoint, what)
+        names = os.listdir(directory) if directory.exists() else []
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def require_once(appended: int, copied: Sequence[int]) -> None:
+    """Raise unless the numbers below `appended` were all copied, each once."""
+    times = Counter(copied)
+    lost = [number for number in range(appended) if number not in times]
+    twice = [number for number, count in times.items() if count > 1]
+    if lost or twice or len(times) != appended:
+        raise Finding(f"of {appended} rows {lost[:5]} are lost and {twice[:5]} are there twice")
+
+
+class _Application:
+    """A driver with one stream, in a group of processes of its own."""
+
+    def __init__(self, story: Story, kind: str) -> None:
+        command = [sys.executable, "-c", _APPLICATION, story.source, story.target, story.checkpoint, kind]
+        self._errors = tempfile.TemporaryFile(mode="w+")
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self._errors, text=True, start_new_session=True
+        )
+
+    def wait_for(self, word: str) -> None:
+        """Wait until the application says a word."""
+        assert self._process.stdout is not None
+        late = threading.Timer(_PATIENCE_S, self.kill)
+        late.start()
+        try:
+            for line in self._process.stdout:
+                if line.strip() == word:
+                    return
+        finally:
+            late.cancel()
+        self._errors.seek(0)
+        raise Finding(f"the stream ended before it said {word!r}: {self._errors.read()[-2000:]}")
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is true that the stream brings about."""
+        late = time.monotonic() + _PATIENCE_S
+        while not condition():
+            if time.monotonic() > late or self.ended():
+                raise Finding("the stream did not begin another batch")
+            time.sleep(0.02)
+
+    def ended(self) -> bool:
+        """Whether the application is no more."""
+        return self._process.poll() is not None
+
+    def kill(self) -> None:
+        """The driver, its JVM and its Python workers die together."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.ended():
+            self.kill()
+        self._process.wait(60)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._errors.close()
+
+
+def _append_to_ours(path: str, rows: pa.Table) -> None:
+    table = it.Table.open(path) if it.Table.exists(path) else it.Table.create(path, rows.schema)
+    table.append(rows)
+
+
+def _append_to_delta(path: str, rows: pa.Table) -> None:
+    from deltalake import write_deltalake
+
+    write_deltalake(path, rows, mode="append")
+
+
+def run_story(root: Path, kind: str, seeds: range, tally: Tally) -> None:
+    """Kill a stream once for each seed, and compare at the end."""
+    story = Story(root, kind, tally)
+    for seed in seeds:
+        story.kill(seed)
+    story.end()
+
+
+def run_seeds(seeds: range, tally: Tally, tell: Callable[[str], object] = print) -> None:
+    """Run the story of some seeds; one that breaks is kept in the tally by its first seed."""
+    began = time.monotonic()
+    kind = KINDS[seeds.start // STORY % len(KINDS)]
+    with tempfile.TemporaryDirectory(prefix="streams-") as root:
+        try:
+            run_story(Path(root), kind, seeds, tally)
+        except Finding as finding:
+            tally.broken[str(seeds.start)] = str(finding)
+            tell(f"seeds {seeds.start} to {seeds.stop - 1} ({kind}): {finding}")
+    tally.runs = seeds.stop
+    tally.seconds += time.monotonic() - began
+
+
+if __name__ == "__main__":
+    run_from_command_line(__doc__, RESULTS, Tally, run_seeds)
