@@ -144,6 +144,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     import indextables
+    from support.spark_versions import teach_arrow
 
     session = (
         SparkSession.builder.master("local[2,2]")
@@ -157,6 +158,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     session.sparkContext.setLogLevel("ERROR")
     indextables.connect(session)
+    teach_arrow()
     assert session.sparkContext.master == "local[2,2]", "another test has started a session of its own"
     yield session
     session.stop()

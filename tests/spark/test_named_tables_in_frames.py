@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import indextables as it
+from support.spark_versions import needs
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,7 @@ def test_frames_are_saved_appended_and_overwritten_by_name(spark, place):
     assert operations(place / "saved")[0] == "REPLACE TABLE AS SELECT"
 
 
+@needs("DataFrame.mergeInto")
 def test_merge_into_is_one_commit_and_may_bring_a_column(spark, place):
     spark.createDataFrame([(1, "a"), (2, "b")], "id int, day string").writeTo("frames.merged").using(
         "indextables"

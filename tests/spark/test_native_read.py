@@ -316,5 +316,3 @@ def test_connect_is_idempotent_and_leaves_other_formats_alone(spark: SparkSessio
     spark.range(3).write.parquet(str(tmp_path / "p"))
     assert spark.read.load(str(tmp_path / "p")).count() == 3
     assert spark.newSession().read.format("indextables") is not None
-    with pytest.raises(TableError, match=r"4\.1"):
-        it.connect(type("Old", (), {"version": "3.5.3"})())

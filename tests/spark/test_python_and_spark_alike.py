@@ -26,6 +26,7 @@ from support.alike import (
     sorted_rows,
     written,
 )
+from support.spark_versions import needs
 
 ZONES = ["UTC", "America/New_York", "Asia/Kolkata"]
 LONG = "a rather long message that goes on"
@@ -336,6 +337,7 @@ def test_a_condition_of_a_verb_means_the_same_time_in_both(spark: SparkSession, 
         assert left[0] == left[1] == left[2]
 
 
+@needs("collations")
 @pytest.mark.parametrize("collation", ["UTF8_LCASE", "UNICODE_CI", "UTF8_BINARY"])
 def test_a_collated_column_is_compared_by_its_collation_or_refused(
     spark: SparkSession, tmp_path: Path, collation: str
@@ -355,6 +357,7 @@ def test_a_collated_column_is_compared_by_its_collation_or_refused(
     assert it.Table.open(path).files("t = 'a'").num_rows == 1
 
 
+@needs("collations")
 def test_a_collated_table_is_written_and_changed_alike(spark: SparkSession, tmp_path: Path) -> None:
     def rows(*texts: str | None) -> pa.Table:
         return pa.table({"id": pa.array(range(len(texts)), pa.int64()), "t": pa.array(texts, pa.string())})

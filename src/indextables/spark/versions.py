@@ -136,7 +136,7 @@ def rebalanced(frame: Any, columns: Sequence[str]) -> Any:
     # The hint takes columns by name since 4.0.
     if not hasattr(frame, "_jdf"):
         return frame.repartition(*columns) if columns else frame.hint("rebalance")
-    hinted = frame._jdf.hint("rebalance", frame._jseq([functions.col(name)._jc for name in columns]))
+    hinted = frame._jdf.hint("rebalance", frame._jseq([functions.col(name)._jc.expr() for name in columns]))
     return frame_class()(hinted, frame.sparkSession)
 
 

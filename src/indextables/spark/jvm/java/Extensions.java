@@ -15,6 +15,7 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
     if (!DONE.add(extensions)) return;
     SearchCall.register(null);
     extensions.injectParser(new SearchParser.Made());
+    extensions.injectResolutionRule(new StarRule.Made()); // until 4.0
     extensions.injectOptimizerRule(new Seen());
     extensions.injectPreCBORule(new Planned());
     extensions.injectPreCBORule(new Searched());
@@ -25,6 +26,7 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
     install(session.extensions());
     SearchCall.register(session.sessionState().functionRegistry());
     SearchParser.teach(session);
+    StarRule.teach(session); // until 4.0
   }
 
   public static class Planned extends scala.runtime.AbstractFunction1 {

@@ -31,7 +31,7 @@ public class SearchParser extends SparkSqlParser {
     put(session.sessionState().catalog(), "parser", parser);
   }
 
-  private static void put(Object owner, String field, Object value) {
+  static void put(Object owner, String field, Object value) {
     for (Class type = owner.getClass(); type != null; type = type.getSuperclass()) {
       try {
         java.lang.reflect.Field declared = type.getDeclaredField(field);
