@@ -161,17 +161,21 @@ def write_seed(path: Path, workload: ReplayWorkload) -> None:
     import pyarrow as pa
 
     from indextables.log.adds.lines import CHUNK_LINES, join_lines, line_array
+    from indextables.log.checkpoint.json_document import PART_OPENING
     from indextables.log.checkpoint.parts import JsonParts
     from indextables.options import CompressionOptions
+    from indextables.storage.envelope import pack
 
     numbered = sorted((File(number).path, number) for number in range(workload.files))
     chunks = (
         join_lines([_line(File(number).native()) for _, number in numbered[begin : begin + CHUNK_LINES]])
         for begin in range(0, len(numbered), CHUNK_LINES)
     )
-    parts = JsonParts(path.parent, workload.files, CompressionOptions())
+    parts = JsonParts(path.parent, workload.files, {}, CompressionOptions())
     parts.write_all(pa.record_batch([line_array(chunk, "seed")], ["line"]) for chunk in chunks)
-    parts.files[0].path.rename(path)
+    body = parts.files[0].path
+    path.write_bytes(pack(PART_OPENING, CompressionOptions()) + body.read_bytes())
+    body.unlink()
 
 
 def write_native(directory: Path, seed: Path, workload: ReplayWorkload, form: str) -> None:
