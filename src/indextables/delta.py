@@ -101,13 +101,13 @@ class DeltaTable(Handle["DeltaSnapshot"]):
         reader, self._record = scan(self._snapshot, where, columns)
         return Rows(reader, self._record)
 
-    def count(self, where: Any = None, *, query: str | None = None) -> int:
+    def count(self, where: Any = None, *, query: str | None = None, text: str | None = None) -> int:
         """How many live rows there are, match a filter, or are found by a full-text query.
 
         The log answers as far as it can; only the files it leaves open are read.
         """
-        if query is not None:
-            return sum(batch.num_rows for batch in self.search(query, where, columns=()))
+        if query is not None or text is not None:
+            return sum(batch.num_rows for batch in self.search(query, where, columns=(), text=text))
         if _is_column(where):
             return int(self.to_df(where).count())
         from indextables.ops.delta.scan import count
@@ -117,18 +117,24 @@ class DeltaTable(Handle["DeltaSnapshot"]):
 
     def search(
         self,
-        query: str,
+        query: str | None = None,
         where: Any = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
         *,
         operator: str | None = None,
+        text: str | None = None,
     ) -> Rows:
-        """The rows a full-text query finds; a Delta table has no index, so every row is looked at."""
+        """The rows a full-text query finds; a Delta table has no index, so every row is looked at.
+
+        In place of a query, `text` takes any text: rows that hold all of its words are found.
+        """
         from indextables.ops.delta.search import search
+        from indextables.ops.read.arguments import require_question
         from indextables.ops.read.rows import Rows
 
-        reader, self._record = search(self._snapshot, query, where, columns, limit, operator=operator)
+        question = require_question(query, text)
+        reader, self._record = search(self._snapshot, question, where, columns, limit, operator=operator)
         return Rows(reader, self._record)
 
     def to_df(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:

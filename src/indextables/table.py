@@ -154,16 +154,20 @@ class Table(Handle["Snapshot"]):
         reader, self._record = scan.scan(self._snapshot, where, columns, limit, sort=sort)
         return Rows(reader, self._record)
 
-    def count(self, where: Any = None, *, query: str | None = None, operator: str | None = None) -> int:
-        """How many rows there are, match a filter, or are found by a full-text query."""
+    def count(
+        self, where: Any = None, *, query: str | None = None, operator: str | None = None,
+        text: str | None = None,
+    ) -> int:  # fmt: skip
+        """How many rows there are, match a filter, are found by a full-text query, or hold a text's words."""
+        from indextables.ops.read.arguments import question_of
         from indextables.ops.read.count import count
 
-        total, self._record = count(self._snapshot, where, query, operator)
+        total, self._record = count(self._snapshot, where, question_of(query, text), operator)
         return total
 
     def search(
         self,
-        query: str,
+        query: str | None = None,
         where: Any = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
@@ -174,8 +178,12 @@ class Table(Handle["Snapshot"]):
         snippets: int | None = None,
         sort: str | Sequence[str] | None = None,
         total: bool = False,
+        text: str | None = None,
     ) -> Rows:
         """The rows a full-text query finds, in (path, row) order.
+
+        In place of a query, `text` takes any text, such as a line of a log: rows that hold all of its
+        words are found, in any order, and with `score` those that hold them side by side come first.
 
         Words side by side are joined by the operator, `or` or `and`; `last_scan.notes` tells what
         the author of the query should know.
@@ -188,13 +196,14 @@ class Table(Handle["Snapshot"]):
         `highlight` adds `_highlight`, the texts that were searched with every match between `<em>` and
         `</em>` or two marks of your own; `snippets` adds `_snippets`, the pieces with most matches.
         """
+        from indextables.ops.read.arguments import require_question
         from indextables.ops.read.highlighting import Highlights
         from indextables.ops.read.rows import Rows
         from indextables.ops.read.search import search
 
         reader, self._record = search(
             self._snapshot,
-            query,
+            require_question(query, text),
             where,
             columns,
             limit,
@@ -264,12 +273,16 @@ class Table(Handle["Snapshot"]):
         return self._frames("to_df").scan(self._snapshot, where=where, columns=columns)
 
     def search_df(
-        self, query: str, where: Any = None, columns: Sequence[str] | None = None,
+        self, query: str | None = None, where: Any = None, columns: Sequence[str] | None = None,
         limit: int | None = None, score: bool = False, *, operator: str | None = None,
+        text: str | None = None,
     ) -> Any:  # fmt: skip
-        """The rows a full-text query finds as a Spark DataFrame, for a table opened with `spark`."""
-        more = {"limit": limit, "score": score, "operator": operator}
-        return self._frames("search_df").search(self._snapshot, query, where=where, columns=columns, **more)
+        """The rows a query or a text finds as a Spark DataFrame, for a table opened with `spark`."""
+        from indextables.ops.read.arguments import require_question
+
+        question = require_question(query, text)
+        more = {"where": where, "columns": columns, "limit": limit, "score": score, "operator": operator}
+        return self._frames("search_df").search(self._snapshot, question, **more)
 
     def sample(self, n: int, seed: int | None = None) -> pa.Table:
         """Rows drawn at random, each with the same chance, in the order of the table; at most all of them.

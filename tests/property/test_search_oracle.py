@@ -8,8 +8,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.search_cases import TOKENIZERS, cases, settings_of, table_of
-from support.search_oracle import Column, found
+from indextables.index.query.parts import PlainText
+from support.search_cases import TOKENIZERS, cases, settings_of, table_of, texts
+from support.search_oracle import Column, found, tokenise
 from support.splits import build_split, flip, index_bytes
 
 
@@ -79,6 +80,32 @@ def test_splits_older_than_a_column_hold_nothing_in_it(case):
         for query in asked:
             younger = _emptied(query)
             assert later.hits(str(query)) == found(younger, len(rows)), str(query)
+
+
+@settings(max_examples=60)
+@given(cases(), texts, st.sampled_from(["index", "damaged", "none"]), st.sampled_from(["position", "basic"]))
+def test_a_plain_text_finds_the_rows_that_hold_every_piece_of_it(case, text, index, record):
+    """Every piece between spaces with all its words in one column, whatever the tokenizers; no sign matters."""
+    rows, lists, _ = case
+    columns = [Column(f"c_{name}", name, tuple(rows)) for name in TOKENIZERS]
+    columns += [Column("many", "default", tuple(lists))]
+    pieces = [piece for piece in text.split() if all(tokenise(piece, one.tokenizer) for one in columns)]
+
+    def holds(piece, row):
+        return any(
+            set(tokenise(piece, one.tokenizer)) <= {word for words in one.words(row) for word in words}
+            for one in columns
+        )
+
+    expected = [row for row in range(len(rows)) if pieces and all(holds(piece, row) for piece in pieces)]
+    with tempfile.TemporaryDirectory() as directory:
+        options = {} if index == "none" else settings_of(record)
+        built = build_split(Path(directory), table_of(rows, lists), options).seen_with(settings_of(record))
+        if index == "damaged":
+            flip(built.path, index_bytes(built)[1][0], 0)
+        assert built.hits(PlainText(text)) == expected
+        assert built.count(PlainText(text)) == len(expected)
+        assert sorted(built.search(PlainText(text), ["id"], score=True)["id"].to_pylist()) == expected
 
 
 def _emptied(query):

@@ -111,12 +111,20 @@ FOUND: dict[str, list[int]] = {
     "day:2024-01-01": [1, 8], "day:[2024-01-02 TO 2024-01-04]": [2, 3, 4], "day:>2024-01-05": [7, 9, 10], "message:[t TO u]": [2, 3, 4, 6, 10],
     "message:>t": [2, 3, 4, 5, 6, 7, 10], "message:[peer TO peer]": [1, 3], "level:[ERROR TO WARN]": [1, 3, 4], "level:<A": [7], "ip:10.0.0.1": [1, 8],
     "ip:10.0.0.0/24": [1, 2, 8, 10], "ip:[10.0.0.1 TO 10.0.0.9]": [1, 8, 10], "ip:::1": [4], 'ip:"::1"': [4], "ip:fe80::1": [5], "ip:>10.0.0.9": [2, 3, 5, 9],
+    "ip:10.*": [1, 2, 8, 9, 10], "ip:10.0.*": [1, 2, 8, 10], "ip:10.0.0.*": [1, 2, 8, 10], "ip:10.1.*.*": [9], "ip:fe80:*": [5], "NOT ip:10.*": [3, 4, 5, 6, 7],
     "doc.code:500": [1, 9], "doc.code:[400 TO 500]": [1, 2], "doc.code:>=404": [1, 2], "doc.user.name:alice": [1], 'doc.user.name:"bob smith"': [2],
     "doc.flag:true": [8], "doc.a\\ b:1.5": [5], "doc.tags:retry": [3], "doc.zebra:1": [],
     # Boosts
     "peer^2": [1, 3], "peer^0.5 timeout": [1, 3, 8], "(peer timeout)^3 -reset": [3, 8], '"by peer"^2': [1], "message:peer^2": [1, 3], "t?meout^2": [3, 8],
     "timeout~1^2": [3, 8], "status:>=500^2": [1, 8, 9, 10], "peer^0": [1, 3],
 }  # fmt: skip
+
+TEXTS: dict[str, list[int]] = {
+    "peer by reset": [1], "[Connection] (reset), by/peer!": [1], "time-out: retry": [4], "user not found": [5], "peer AND reading": [],
+    "500": [1, 8, 9], "reset ERROR 500": [1], "10.0.0.1 timeout": [8], "C++ && AT&T": [6], "naïve x_y": [7], "message:peer": [], "(dark} blue": [1, 9, 10],
+    "runs ERROR": [1], "runs error": [], "日本語": [7], '{"name": "alice"}': [], "alice": [1, 10], "---": [], "": [], "[error] terror": [10], "level=ERROR": [],
+}  # fmt: skip
+"""What plain texts find: rows that hold every piece between spaces, each with all its words in one column."""
 
 WITH_LOWERCASE_OPERATORS: dict[str, list[int]] = {
     "peer or timeout": [1, 3, 8], "peer and timeout": [3], "(peer and timeout) or reset": [1, 3], "and": [5, 6], "not": [5],
@@ -134,7 +142,7 @@ REFUSED: dict[str, str] = {
     "peer^": "number", "peer^x": "number", "^2": "nothing before", "~2": "nothing before", "message:": "nothing stands behind", "mes*:x": "wildcard in the name",
     "*:x": "'*' in place", "message:-peer": "write -message:word", "message:!peer": "write !message:word", "message:NOT peer": "NOT behind",
     "message:a b:c:d": "':' right behind a word", "status:x": "not a value", "status:5*": "holds values", "status:[1 2]": "without TO", "status:[1 TO": "ends",
-    "status:[1 TO 2": "not closed", "status:>": "ends", "ip:300.0.0.1": "neither an IP", "ip:10.*": "holds values", "day:soon": "not a value",
+    "status:[1 TO 2": "not closed", "status:>": "ends", "ip:300.0.0.1": "neither an IP", "ip:10*": "neither an IP", "ip:10.*.1": "neither an IP", "ip:10.*.*.*.*": "neither an IP", "ip:300.*": "neither an IP", "day:soon": "not a value",
     "level: IN []": "empty list", "level: IN [a": "not closed", "level=ERROR": "write level:ERROR", "_exists_:level": "column:*", "peer]": "right behind",
     "{peer}": "without TO", "[a]": "without TO", '"a b"~': "number", '"a b"~1.5': "whole number", "message:[a-b TO c]": "not one word",
 }  # fmt: skip

@@ -154,8 +154,6 @@ def test_an_older_version_is_answered_as_it_was(client):
 @pytest.mark.parametrize(
     ("params", "kind", "said"),
     [
-        ({"q": "message:("}, "query", "query"),
-        ({"q": "nowhere:x"}, "query", "nowhere"),
         ({"where": "status >"}, "where", "not valid SQL"),
         ({"limit": "x"}, "other", "whole number"),
         ({"filters": "{"}, "other", "filters is not JSON"),
@@ -167,6 +165,32 @@ def test_a_mistake_is_told_with_its_reason(client, params, kind, said):
     assert answer.status_code == 400
     assert answer.json()["error"]["kind"] == kind
     assert said in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("(upstream timeout] n20:", "right behind a word"),
+        ("upstream: timeout/n20", "no column 'upstream'"),
+        ('"n20 timeout', "is not closed"),
+    ],
+)
+def test_a_text_that_is_no_query_is_searched_by_its_words_and_the_page_says_so(client, text, reason):
+    found = asked(client, "rows", q=text)
+    assert [row[-1] for row in found["rows"]] == ["upstream timeout n20"]
+    assert found["marks"][0]["message"]
+    assert "rows with all of its words are shown" in found["found"]["notes"][0]
+    assert reason in found["found"]["notes"][0]
+    assert asked(client, "count", q=text)["total"] == 1
+    assert asked(client, "facets", q=text, column="level")["values"][0]["count"] == 1
+    assert asked(client, "histogram", q=text, column="ts")["total"] == 1
+    export = client.get("/api/tables/events/download", params={"q": text, "format": "jsonl"})
+    assert export.text.count("\n") == 1
+
+
+def test_a_text_without_a_row_has_a_note_about_its_missing_word(client):
+    notes = asked(client, "rows", q="(upstream zebra]")["found"]["notes"]
+    assert notes[1] == "no row has all words of the text: none holds 'zebra]'"
 
 
 def test_an_unknown_table_or_version_is_not_found(client):

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from indextables.table import Table
 
 _REPEATS = 3
+_text_flag = click.option(
+    "--text", help="In place of QUERY, any text such as a line of a log: rows that hold all of its words."
+)
 
 
 @click.command()
@@ -84,7 +87,8 @@ def files(table: str, where: str | None, version: int | None, limit: int, settin
 
 @click.command()
 @table_argument
-@click.argument("query")
+@click.argument("query", required=False)
+@_text_flag
 @where_flag
 @click.option("--columns", metavar="A,B", help="Columns to show, separated by commas.")
 @click.option("--score", is_flag=True, help="Best matches first, with their score.")
@@ -110,7 +114,8 @@ def files(table: str, where: str | None, version: int | None, limit: int, settin
 def search(
     *,
     table: str,
-    query: str,
+    query: str | None,
+    text: str | None,
     where: str | None,
     columns: str | None,
     score: bool,
@@ -137,7 +142,11 @@ def search(
     indextables search /data/logs "timeout AND level:error"
     indextables search /data/logs '"not found"' --where "day > '2026-11-14'"
     indextables search /data/logs timeout --sort "ts DESC" --highlight
+    indextables search /data/logs --text '[ERROR] 10.0.0.1:8080 - GET /a?b=c'
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
+    from indextables.ops.read.arguments import require_question
+
+    question = require_question(query, text)
     names = [name.strip() for name in columns.split(",")] if columns else None
     from indextables.table import Table
 
@@ -146,7 +155,7 @@ def search(
     if follow:
         if version is not None or any(ours.values()) or facet or histogram or not isinstance(opened, Table):
             raise click.UsageError(_FOLLOWS)
-        _follow(opened, query, where, names, settings)
+        _follow(opened, question, where, names, settings)
         return
     coloured = settings.form is Form.TEXT
     ours["highlight"] = render.MARKS if coloured and (highlight or snippets) else highlight
@@ -155,12 +164,12 @@ def search(
         raise click.UsageError(f"a Delta table has no index: leave {_OURS} out")
     if facet or histogram:
         assert isinstance(opened, Table)
-        counts = counts_of(opened, query, where, facet=facet, histogram=histogram, top=limit)
+        counts = counts_of(opened, question, where, facet=facet, histogram=histogram, top=limit)
         _show_counts(counts, limit, settings)
         _show_remarks(opened, settings)
         return
     plain: dict[str, Any] = {"where": where, "columns": names, "limit": limit, "operator": operator}
-    rows = opened.search(query, **plain, **(ours if isinstance(opened, Table) else {})).read_all()
+    rows = opened.search(question, **plain, **(ours if isinstance(opened, Table) else {})).read_all()
     if coloured and "_highlight" in rows.column_names:
         rows = _in_place(rows)
     render.show(rows, settings.form, empty="No row matches.", data=True)
@@ -244,12 +253,20 @@ def counts_of(
 @click.command()
 @table_argument
 @click.argument("query", required=False)
+@_text_flag
 @where_flag
 @click.option("--by", metavar="A,B", help="One count for each value of these columns.")
 @version_flag
 @verb
 def count(
-    *, table: str, query: str | None, where: str | None, by: str | None, version: int | None, settings: Flags
+    *,
+    table: str,
+    query: str | None,
+    text: str | None,
+    where: str | None,
+    by: str | None,
+    version: int | None,
+    settings: Flags,
 ) -> None:
     """Count the rows of a table, or those that match.
 
@@ -259,22 +276,19 @@ def count(
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
     import pyarrow as pa
 
+    from indextables.ops.read.arguments import question_of
     from indextables.table import Table
 
+    question = question_of(query, text)
     opened = open_table(table, settings, version)
     names = [name.strip() for name in by.split(",")] if by else []
     if names and isinstance(opened, Table):
-        render.show(opened.aggregate(names, {"count": "count(*)"}, query, where), settings.form, data=True)
+        render.show(opened.aggregate(names, {"count": "count(*)"}, question, where), settings.form, data=True)
         _show_remarks(opened, settings)
         return
     if names:
         raise click.UsageError("rows of a Delta table cannot be counted by columns here; leave --by out")
-    if isinstance(opened, Table):
-        total = opened.count(where, query=query)
-    elif query is None:
-        total = opened.count(where)
-    else:
-        total = sum(batch.num_rows for batch in opened.search(query, where=where))
+    total = opened.count(where, query=question)
     if settings.form is Form.TEXT:
         click.echo(f"{total:,}")
     else:

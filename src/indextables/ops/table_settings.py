@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from indextables.errors import OptionError, TableError
-from indextables.index.query.parts import QueryRules
+from indextables.index.query.parts import PlainText, QueryRules
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query, require_any_text
 from indextables.index.settings import IndexSpec, from_options
@@ -61,6 +61,7 @@ def query_of(
     joined by the operator; without one, the options decide. `with_text` leaves out rows in which
     all of `columns` are null: for them SQL treats the search as null. A tree that was checked against this
     version before is returned as it is.
+    A `PlainText` is not read as a query: all of its words are looked for.
     """
     require_parquet(snapshot)
     if isinstance(query, Query):
@@ -77,7 +78,8 @@ def query_of(
             parsed = require_any_text(parsed, named)
         return parsed if parsed.spec is spec else replace(parsed, spec=spec)
 
-    return snapshot.parsed(query, ("query", named, rules, with_text), parse)
+    plain = query.why if isinstance(query, PlainText) else None
+    return snapshot.parsed(str(query), ("query", named, rules, with_text, plain), parse)
 
 
 def query_of_statement(

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from indextables.display.plain import plain_value
-from indextables.errors import OptionError, SchemaError
+from indextables.errors import OptionError, QueryError, SchemaError
 from indextables.index.highlight import Highlighter
+from indextables.index.query.parts import PlainText
 from indextables.lazy import pc
 from indextables.model.names import quoted_name, require_name
 from indextables.model.types import type_to_sql
@@ -57,6 +58,7 @@ def rows(served: ServedTable, row_request: RowRequest) -> dict[str, Any]:
     """One page of rows, with the words of the query marked."""
     began = time.perf_counter()
     table = served.open(row_request.version)
+    row_request = readable(table, row_request)
     # One row more than the page holds says whether there is a next page.
     needed = row_request.offset + row_request.limit + 1
     first = first_rows(table, row_request, needed)
@@ -74,6 +76,31 @@ def rows(served: ServedTable, row_request: RowRequest) -> dict[str, Any]:
     }
 
 
+def readable(table: AnyTable, row_request: RowRequest) -> RowRequest:
+    """The request with a query that can be read: of a text that is no query, all words are searched."""
+    query = row_request.query
+    if query is None:
+        return row_request
+    try:
+        _check_query(table, query)
+    except QueryError as wrong:
+        why = f"this cannot be read as a query, so rows with all of its words are shown: {wrong.message}"
+        text = PlainText(query, why)
+        try:
+            _check_query(table, text)
+        except QueryError:
+            raise wrong from None
+        return replace(row_request, query=text)
+    return row_request
+
+
+def _check_query(table: AnyTable, query: str) -> None:
+    if isinstance(table, Table):
+        query_of(snapshot_of(table), query)
+    else:
+        table.search(query, limit=0).close()
+
+
 def first_rows(table: AnyTable, row_request: RowRequest, count: int) -> pa.Table:
     """The first rows of an answer, in the requested order."""
     with stream(table, row_request, count) as rows:
@@ -82,7 +109,7 @@ def first_rows(table: AnyTable, row_request: RowRequest, count: int) -> pa.Table
 
 def stream(table: AnyTable, row_request: RowRequest, limit: int | None = None) -> Rows:
     """All rows of an answer, or the first of them, as a stream of batches."""
-    row_request = row_request.of(table.schema)
+    row_request = readable(table, row_request).of(table.schema)
     where = filter_of(table, row_request)
     if not isinstance(table, Table):
         if row_request.sort is not None:
@@ -110,6 +137,7 @@ def count(served: ServedTable, row_request: RowRequest) -> dict[str, Any]:
     """How many rows there are in all."""
     began = time.perf_counter()
     table = served.open(row_request.version)
+    row_request = readable(table, row_request)
     total = table.count(filter_of(table, row_request), query=row_request.query)
     return {"version": table.version, "total": total, "found": scan_summary(table, began)}
 
@@ -118,6 +146,7 @@ def facets(served: ServedTable, row_request: RowRequest, column: str, top: int =
     """The most frequent values of a column; what is chosen of that column does not narrow them."""
     began = time.perf_counter()
     table = _counting(served, row_request)
+    row_request = readable(table, row_request)
     column = require_name(table.schema.names, column)
     where = filter_of(table, row_request, without=column)
     counted = table.facets(column, query=row_request.query, where=where, top=top + 1)
@@ -134,7 +163,7 @@ def histogram(served: ServedTable, row_request: RowRequest, column: str) -> dict
     """How many rows there are over time, in bars of a readable width."""
     began = time.perf_counter()
     table = _counting(served, row_request)
-    row_request = row_request.of(table.schema)
+    row_request = readable(table, row_request).of(table.schema)
     column = require_name(table.schema.names, column)
     span = _extent(table, row_request, column)
     if span is None:

@@ -12,6 +12,7 @@ from indextables.display.plain import plain_value
 from indextables.errors import Error, OptionError, StorageError, TableError
 from indextables.ops.read import follow
 from indextables.table import Table
+from indextables.web.answers import readable
 from indextables.web.row_request import RowRequest
 from indextables.web.tables import ServedTable
 from indextables.web.workers import RequestWorkers
@@ -29,7 +30,7 @@ class LiveTail:
         table = served.open()
         if not isinstance(table, Table):
             raise OptionError("a Delta table cannot be followed here")
-        row_request = row_request.of(table.schema)
+        row_request = readable(table, row_request).of(table.schema)
         where = row_request.where(table.schema, table.time_zone)
         table_id, _, version = (after or "").rpartition(":")
         self._appended = follow.Follower(

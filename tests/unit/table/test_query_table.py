@@ -90,6 +90,72 @@ def test_notes_reach_the_command_line_on_standard_error(path):
         assert "`and` is searched as a word; write AND for the operator" in result.stderr
 
 
+def test_a_plain_text_finds_the_rows_that_hold_all_its_words(path, table):
+    for text, expected in query_table.TEXTS.items():
+        for score in (False, True):
+            rows = table.search(text=text, columns=["id"], score=score).read_all()["id"].to_pylist()
+            assert sorted(rows) == expected, text
+        assert table.count(text=text) == len(expected), text
+        for verb in (["search", "--columns", "id"], ["count"]):
+            result = CliRunner().invoke(cli, [verb[0], str(path), "--json", *verb[1:], "--text", text])
+            answer = json.loads(result.stdout)
+            found = len(answer) if verb[0] == "search" else answer[0]["count"]
+            assert found == len(expected), text
+    assert table.facets("level", query=None, where="id = 1")["count"].to_pylist() == [1]
+
+
+def test_the_words_of_a_text_are_a_query_as_well(table):
+    for text in ("peer by reset", "[Connection] (reset), by/peer!", "C++ && AT&T", "user not found"):
+        assert table.count(query=it.plain_query(text, "and")) == table.count(text=text) == 1
+
+
+def test_a_query_and_a_text_exclude_each_other(table):
+    with pytest.raises(it.errors.OptionError, match="give query or text"):
+        table.search("peer", text="peer")
+    with pytest.raises(it.errors.OptionError, match="give a query, or text"):
+        table.search()
+    with pytest.raises(QueryError, match="the text is 200000 characters long"):
+        table.count(text="ab " * 66_666 + "ab")
+
+
+def test_a_text_that_finds_nothing_has_a_note_about_the_missing_word(table):
+    for call in (
+        lambda text, **more: table.search(text=text, **more).read_all().num_rows,
+        lambda text, **more: table.count(text=text, **more),
+    ):
+        assert call("[peer] zebra reset!") == 0
+        assert table.last_scan.notes == ("no row has all words of the text: none holds 'zebra'",)
+        assert call("peer seconds") == 0
+        (note,) = table.last_scan.notes
+        assert note == "each word of the text is in some row, but no row has all of them: leave some out"
+        assert call("peer reset", where="id > 1") == 0
+        assert table.last_scan.notes == ("no row has all words of the text: none holds 'reset'",)
+        assert call("peer reset") == 1
+        assert table.last_scan.notes == ()
+
+
+def test_a_row_that_holds_the_whole_text_comes_first(tmp_path):
+    long = " ".join(f"w{number}" for number in range(3000))
+    rows = pa.table(
+        {"message": ["peer reset " * 40, f"{long} reset by peer {long}", "peer, by reset", "by"] * 3}
+    )
+    table = it.Table.create(tmp_path / "t", rows.schema, options={"indexing.typemap.message": "text"})
+    for start in range(0, 12, 5):
+        table.append(rows.slice(start, 5))
+    found = table.search(text="(reset) by peer", score=True).read_all()["message"].to_pylist()
+    assert ["reset by peer" in text for text in found] == [True] * 3 + [False] * 3
+
+
+def test_a_delta_table_is_searched_by_the_words_of_a_text(tmp_path):
+    write_deltalake = pytest.importorskip("deltalake").write_deltalake
+    rows = pa.table({"message": ["connection reset by peer", "peer (gone)"]})
+    write_deltalake(str(tmp_path / "d"), rows)
+    table = it.DeltaTable.open(tmp_path / "d")
+    assert table.count(text="by: peer") == 1
+    assert table.search(text="peer [zebra]").read_all().num_rows == 0
+    assert table.last_scan.notes == ("no row has all words of the text: none holds '[zebra]'",)
+
+
 def test_an_option_keeps_operators_in_lower_case(path):
     options = {"search.lowercaseOperators": "true"}
     table = it.Table.open(path, options=options)

@@ -16,19 +16,21 @@ It drives both the index and the scan of rows, with the same words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import QueryError
-from indextables.index.query.grammar import read_query
+from indextables.index.query.grammar import LONGEST_QUERY, read_query
 from indextables.index.query.parts import (
     Anything,
     BooleanPart,
     BoostedPart,
     InColumn,
     OneOf,
+    PlainText,
     QueryPart,
     QueryRules,
     RangePart,
@@ -63,6 +65,8 @@ _STOP_WORDS = frozenset(
 )  # fmt: skip
 """Words that most texts hold; `and`, `or` and `not` have a note of their own."""
 _PLAIN = QueryRules()
+_FIRST = 1e6
+"""Above any ratio between the scores of a phrase and of its words: a row with the phrase comes first."""
 
 
 def parse_query(
@@ -74,7 +78,11 @@ def parse_query(
     *,
     rules: QueryRules = _PLAIN,
 ) -> Query:
-    """Read a query; words without a column are looked for in `columns`, by default in all indexed ones."""
+    """Read a query; words without a column are looked for in `columns`, by default in all indexed ones.
+
+    A `PlainText` is not read as a query: a row matches if it holds every piece between spaces, each with all
+    its words in one column.
+    """
     reader = _QueryParser(text, spec, schema, time_zone)
     if not spec.fields:
         raise QueryError(
@@ -84,8 +92,12 @@ def parse_query(
         )
     named = spec.columns if columns is None else columns
     defaults = [reader.field(name) for name in named]
-    parsed = read_query(text, rules)
     several = frozenset(name for name in spec.columns if is_list_of_text(schema.field(name).type))
+    if isinstance(text, PlainText):
+        pieces = reader.pieces(defaults)
+        node = reader.all_of(pieces, defaults)
+        return Query(text, node, spec, several, tuple(reader.notes), tuple(pieces.items()))
+    parsed = read_query(text, rules)
     node = reader.node(parsed.part, defaults)
     if rules.operator == "or" or isinstance(parsed.part, Text):
         reader.stop_words(parsed.part, defaults)
@@ -93,19 +105,21 @@ def parse_query(
     return Query(text, node, spec, several, notes)
 
 
-def plain_query(text: str) -> str:
+def plain_query(text: str, operator: str | None = None) -> str:
     """The query that looks for the words of a text, whatever signs and operators it holds.
 
     Every run of letters and digits is quoted by itself, so that `well-known and "not found"` means four
     words and nothing else; a word that comes again counts once. Identifiers that `compact_ids` reads as one
-    word stay whole.
+    word stay whole. With the operator `and` a row needs all words, with `or` any, and without one the
+    default operator decides. `search(text=...)` needs all words too, and cuts them as each column does.
     """
     words, at = [], 0
     for start, end in (*id_spans(text), (len(text), len(text))):
         words += re.findall(r"[^\W_]+", text[at:start])
         words += [text[start:end]] if end > start else []
         at = end
-    return " ".join(f'"{word}"' for word in dict.fromkeys(map(str.lower, words)))
+    joined = " " if operator is None else f" {operator.upper()} "
+    return joined.join(f'"{word}"' for word in dict.fromkeys(map(str.lower, words)))
 
 
 class _QueryParser:
@@ -189,13 +203,56 @@ class _QueryParser:
             return self.fuzzy(part, item, path)
         return self.words(part, item, path)
 
+    # Plain text
+
+    def pieces(self, columns: SearchColumns) -> dict[str, Node]:
+        """What each piece of a plain text between spaces means; pieces that hold no word are left out."""
+        if len(self.text) > LONGEST_QUERY:
+            raise QueryError(
+                f"the text is {len(self.text)} characters long; at most {LONGEST_QUERY} are read"
+            )
+        nodes = {piece: self.piece(piece, columns) for piece in dict.fromkeys(self.text.split())}
+        return {piece: node for piece, node in nodes.items() if node is not None}
+
+    def piece(self, text: str, columns: SearchColumns) -> Node | None:
+        """All words of a text in one of the columns; None where a column of words finds none in it."""
+        part, nodes = Text(text, 0, quoted=True), list[Node]()
+        for item, path in columns:
+            if item.kind in (FAST, IP):
+                with suppress(QueryError):
+                    nodes.append(self.words(part, item, path))
+            elif item.kind == STRING:
+                values = dict.fromkeys((text, re.sub(r"^\W+|\W+$", "", text)))
+                nodes += [Words(item.column, (value,)) for value in values if value]
+            else:
+                words = [Words(item.column, (word,), path=path) for word in words_of(item.tokenizer)(text)]
+                if not words:
+                    return None
+                nodes.append(words[0] if len(words) == 1 else Boolean(must=tuple(dict.fromkeys(words))))
+        return _any(nodes)
+
+    def all_of(self, pieces: Mapping[str, Node], columns: SearchColumns) -> Node:
+        """Every piece of a plain text; a row that holds the whole text scores above all others."""
+        if isinstance(self.text, PlainText) and self.text.why:
+            self.notes.append(self.text.why)
+        if not pieces:
+            self.notes.append(f"{self.text!r} holds no word: it finds nothing")
+            return NOTHING
+        phrases = [
+            Words(item.column, tuple(words), path=path)
+            for item, path in columns
+            if item.kind in (TEXT, JSON) and len(words := words_of(item.tokenizer)(self.text)) > 1
+        ]
+        needed = dict.fromkeys(part for node in pieces.values() for part in _conjuncts(node))
+        return Boolean(must=tuple(needed), should=tuple(Boosted(one, _FIRST) for one in phrases))
+
     # Words
 
     def words(self, part: Text, item: IndexField, path: str | None) -> Node:
         if item.kind in (FAST, IP):
-            if part.prefix:
+            if part.prefix and item.kind == FAST:
                 raise self.no_words(item, part.at)
-            lower, upper = self.value_bounds(item, part.text, part.at)
+            lower, upper = self.value_bounds(item, part.text + "*" * part.prefix, part.at)
             return Between(item.column, lower, upper)
         self.hint(part, item)
         if part.prefix:
@@ -218,7 +275,9 @@ class _QueryParser:
         return Words(item.column, tuple(stems[:-1]), 0, plain[-1], stems[-1], path) if plain else NOTHING
 
     def wildcard(self, part: Text, item: IndexField, path: str | None) -> Node:
-        """Words that match the wildcard."""
+        """Words that match the wildcard; addresses of the network that is written so."""
+        if item.kind == IP:
+            return Between(item.column, *self.value_bounds(item, part.text, part.at))
         self.require_words(item, part.at)
         shape = [one if isinstance(one, Gap) else self.fragment(one, part, item) for one in part.shape]
         if item.tokenizer == "en_stem":
@@ -381,6 +440,10 @@ def _readings(name: str) -> Iterable[tuple[str, str | None]]:
     at = len(name)
     while (at := name.rfind(".", 0, at)) > 0:
         yield name[:at], name[at + 1 :]
+
+
+def _conjuncts(node: Node) -> tuple[Node, ...]:
+    return node.must if isinstance(node, Boolean) and node.must else (node,)
 
 
 def _any(nodes: Iterable[Node]) -> Node:

@@ -95,6 +95,8 @@ class Query:
     """Columns that hold several texts per row."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Notes for the query's author."""
+    pieces: tuple[tuple[str, Node], ...] = field(default=(), repr=False, compare=False)
+    """The pieces of a plain text and their trees, all of which have to match."""
     columns: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The columns the query looks into, in table order."""
 

@@ -21,6 +21,8 @@ else:
     zoneinfo = later("zoneinfo")
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_NETWORK_4 = re.compile(r"(?:[0-9]+\.){1,3}\*(?:\.\*)*")
+_NETWORK_6 = re.compile(r"(?:[0-9A-Fa-f]+:){1,7}\*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -43,9 +45,16 @@ def number_text(text: str) -> str | None:
 
 
 def address_bounds(text: str) -> tuple[str, str] | None:
-    """The range of addresses a text represents: one address, or a whole network."""
+    """The range of addresses a text represents: one address, or a network such as 10.1.0.0/16 or 10.1.*."""
     single = address(text)
-    return (single, single) if single is not None else network(text)
+    if single is not None:
+        return single, single
+    if _NETWORK_4.fullmatch(text) and text.count(".") <= 3:  # noqa: PLR2004
+        numbers = text.rstrip(".*").split(".")
+        return network(f"{'.'.join((*numbers, '0', '0', '0')[:4])}/{8 * len(numbers)}")
+    if _NETWORK_6.fullmatch(text):
+        return network(f"{text[:-1]}:/{16 * text.count(':')}")
+    return network(text)
 
 
 def typed_value(text: str, kind: pa.DataType, time_zone: str = "UTC") -> int | float:

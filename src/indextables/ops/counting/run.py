@@ -40,12 +40,11 @@ from indextables.ops.counting.partial import (
     finished,
 )
 from indextables.ops.read.arguments import row_filter
-from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import FILE_COLUMNS, may_survive
 from indextables.ops.read.record import Record
 from indextables.ops.read.scan import rows_of
-from indextables.ops.read.search import matching_rows
+from indextables.ops.read.search import matching_rows, notes_when_empty
 from indextables.ops.read.splits import splits_at, with_words
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.prune.rule import prune_table
@@ -119,7 +118,7 @@ def answer(
     counter = _Counter(snapshot, node, parsed, record, parts)
     totals = _merged(counter.partials(), parts)
     if parsed is not None and not totals[0].num_rows:
-        record.noted(spelling_notes(snapshot, parsed, counter.searched))
+        record.noted(notes_when_empty(snapshot, parsed, node, counter.searched))
     distinct_totals = {at: total for (at, _), total in zip(distinct, totals[1:], strict=True)}
     return finished(totals[0], *parts[0], distinct_totals), record
 

@@ -17,6 +17,7 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES
 from indextables.ops.delta.scan import ReadTask, files, pieces_of, require_schema, row_reader
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
+from indextables.ops.read.hints import missing_notes
 from indextables.ops.read.in_order import batches_in_order
 from indextables.ops.read.record import Record
 from indextables.ops.table_settings import rules_of
@@ -25,7 +26,7 @@ from indextables.split.search.match import match_batch
 
 def search(
     snapshot: DeltaSnapshot,
-    query: str,
+    query: str | Query,
     where: Any = None,
     columns: Sequence[str] | None = None,
     limit: int | None = None,
@@ -39,15 +40,7 @@ def search(
     """
     check_limit(limit)
     require_schema(snapshot)
-    rules = rules_of(operator, snapshot.settings)
-    spec = search_settings(snapshot)
-    if not spec.fields:
-        raise QueryError(
-            f"{snapshot.store.uri} has no column of text, and words are looked for in text only; filter its "
-            "rows with `where` instead",
-            query=query, uri=snapshot.store.uri,
-        )  # fmt: skip
-    parsed = parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, rules=rules)
+    parsed = query_of(snapshot, query, operator)
     node = row_filter(snapshot, where)
     output_columns = column_names(snapshot, columns)
     columns_to_read = (*output_columns, *(name for name in parsed.columns if name not in output_columns))
@@ -59,7 +52,30 @@ def search(
         partial(_matching_rows, piece, parsed, output_columns)
         for piece in pieces_of(snapshot, reader, matching_files, record)
     )
-    return batches_in_order(schema, pieces if limit != 0 else (), limit), record
+
+    def finds(piece: Query) -> bool:
+        rows = search(snapshot, piece, where, output_columns[:1], 1)[0]
+        return any(batch.num_rows for batch in rows)
+
+    def when_empty() -> None:
+        record.noted(missing_notes(parsed, finds))
+
+    return batches_in_order(schema, pieces if limit != 0 else (), limit, when_empty), record
+
+
+def query_of(snapshot: DeltaSnapshot, query: str | Query, operator: str | None = None) -> Query:
+    """A query checked against the columns of a table, before any file is opened."""
+    if isinstance(query, Query):
+        return query
+    spec = search_settings(snapshot)
+    if not spec.fields:
+        raise QueryError(
+            f"{snapshot.store.uri} has no column of text, and words are looked for in text only; filter its "
+            "rows with `where` instead",
+            query=query, uri=snapshot.store.uri,
+        )  # fmt: skip
+    rules = rules_of(operator, snapshot.settings)
+    return parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, rules=rules)
 
 
 def search_settings(snapshot: DeltaSnapshot) -> IndexSpec:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError, SchemaError
+from indextables.index.query.parts import PlainText
 from indextables.lazy import later
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import require_name
@@ -21,6 +22,23 @@ def check_limit(limit: int | None) -> None:
     """Refuse a number of rows below zero."""
     if limit is not None and limit < 0:
         raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
+
+
+def question_of(query: str | None, text: str | None) -> str | None:
+    """The one of a query and a plain text that a call gives, or None."""
+    if text is None:
+        return query
+    if query is not None:
+        raise OptionError("give query or text: a text is searched by all of its words, and is no query")
+    return PlainText(text)
+
+
+def require_question(query: str | None, text: str | None) -> str:
+    """The same; OptionError if there is neither."""
+    question = question_of(query, text)
+    if question is None:
+        raise OptionError("give a query, or text for any text whose words are to be found")
+    return question
 
 
 def row_filter(snapshot: Snapshot, where: Any) -> Node | None:

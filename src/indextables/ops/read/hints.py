@@ -1,9 +1,10 @@
-"""What a query that finds nothing might have meant."""
+"""Why a query finds nothing, and what it might have meant."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from indextables.errors import SplitError, StorageError
 from indextables.index.query.tree import Boolean, Boosted, Node, Query, Words
@@ -14,6 +15,7 @@ from indextables.split.open_splits import cached_index
 
 _LOOKED_FOR, _LOOKED_INTO = 1000, 8
 """How many splits are looked at for an open index, and how many of their dictionaries are searched."""
+_MOST_MISSING = 3
 
 
 def spelling_notes(snapshot: Snapshot, query: Query, refs: Iterable[SplitRef]) -> list[str]:
@@ -39,6 +41,21 @@ def spelling_notes(snapshot: Snapshot, query: Query, refs: Iterable[SplitRef]) -
         f"{other!r} is there"
         for (column, value), other in other_spellings.items()
     ]
+
+
+def missing_notes(query: Query, finds: Callable[[Query], bool]) -> list[str]:
+    """Which pieces of a plain text are in no row; `finds` tells whether a query finds any.
+
+    A piece that is somewhere costs a look into one split or a few, one that is nowhere a look into all: the
+    first few of these are named.
+    """
+    if not query.pieces:
+        return []
+    absent = (piece for piece, node in query.pieces if not finds(replace(query, node=node, pieces=())))
+    missing = list(itertools.islice(absent, _MOST_MISSING))
+    if not missing:
+        return ["each word of the text is in some row, but no row has all of them: leave some out"]
+    return [f"no row has all words of the text: none holds {' or '.join(map(repr, missing))}"]
 
 
 def _whole_values(node: Node, query: Query) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ the columns are raised before the first split is opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from indextables.index.query.tree import Query
 from indextables.lazy import later
 from indextables.log.snapshot import Snapshot
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
-from indextables.ops.read.hints import spelling_notes
+from indextables.ops.read.hints import missing_notes, spelling_notes
 from indextables.ops.read.in_order import batches_in_order, in_order, splits_at_once, work_units
 from indextables.ops.read.record import Record
 from indextables.ops.read.splits import splits_for, with_words
@@ -84,7 +84,7 @@ def _reader(snapshot: Snapshot, selection: Selection, record: Record) -> pa.Reco
     schema = snapshot.reading.columns(selection.columns)
 
     def when_empty() -> None:
-        record.noted(spelling_notes(snapshot, selection.query, planned))
+        record.noted(notes_when_empty(snapshot, selection.query, selection.where, planned))
 
     if selection.keys:
         rows, searched = sorting.sorted_rows(snapshot, refs, selection, record.searched)
@@ -152,8 +152,20 @@ def count_hits(snapshot: Snapshot, node: Node | None, query: Query, record: Reco
     if refs:
         total += _count_others(snapshot, refs, Selection(query, node), record)
     if not total:
-        record.noted(spelling_notes(snapshot, query, planned))
+        record.noted(notes_when_empty(snapshot, query, node, planned))
     return total
+
+
+def notes_when_empty(
+    snapshot: Snapshot, query: Query, where: Node | None, planned: Iterable[SplitRef]
+) -> list[str]:
+    """What to tell the author of a query that finds nothing in the planned splits."""
+
+    def finds(piece: Query) -> bool:
+        selection = Selection(piece, where, tuple(snapshot.schema.names[:1]), limit=1)
+        return any(batch.num_rows for batch in _reader(snapshot, selection, Record(snapshot)))
+
+    return [*missing_notes(query, finds), *spelling_notes(snapshot, query, planned)]
 
 
 def _count_others(snapshot: Snapshot, refs: Sequence[SplitRef], selection: Selection, record: Record) -> int:
