@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.index.query.parts import PlainText
+from indextables.index.query.plain_text import PlainText
 from support.search_cases import TOKENIZERS, cases, settings_of, table_of, texts
 from support.search_oracle import Column, found, tokenise
 from support.splits import build_split, flip, index_bytes

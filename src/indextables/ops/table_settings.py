@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from indextables.errors import OptionError, TableError
-from indextables.index.query.parts import PlainText, QueryRules
+from indextables.index.query.parts import QueryRules
+from indextables.index.query.plain_text import PlainText
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query, require_any_text
 from indextables.index.settings import IndexSpec, from_options

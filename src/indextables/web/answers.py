@@ -18,7 +18,7 @@ import pyarrow as pa
 from indextables.display.plain import plain_value
 from indextables.errors import OptionError, QueryError, SchemaError
 from indextables.index.highlight import Highlighter
-from indextables.index.query.parts import PlainText
+from indextables.index.query.plain_text import PlainText
 from indextables.lazy import pc
 from indextables.model.names import quoted_name, require_name
 from indextables.model.types import type_to_sql

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 from indextables.index.query.patterns import Gap
 from indextables.records import dataclass
@@ -16,21 +16,6 @@ class QueryRules:
     """What joins parts side by side: `or` or `and`."""
     lowercase_operators: bool = False
     """Whether `and` and `or` are operators, and `not` is refused; else the three are words."""
-
-
-class PlainText(str):
-    """A text that is no query: wherever a query is taken, it stands for all of its words.
-
-    `why` is a note for whoever wrote it as a query that could not be read.
-    """
-
-    __slots__ = ("why",)
-    why: str
-
-    def __new__(cls, text: str, why: str = "") -> Self:
-        made = super().__new__(cls, text)
-        made.why = why
-        return made
 
 
 @dataclass(frozen=True, slots=True)

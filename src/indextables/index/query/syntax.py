@@ -30,7 +30,6 @@ from indextables.index.query.parts import (
     BoostedPart,
     InColumn,
     OneOf,
-    PlainText,
     QueryPart,
     QueryRules,
     RangePart,
@@ -38,6 +37,7 @@ from indextables.index.query.parts import (
     Text,
 )
 from indextables.index.query.patterns import MOST_EDITS, Expression, Gap, Similar, Wildcard
+from indextables.index.query.plain_text import PlainText
 from indextables.index.query.tree import (
     NOTHING,
     Between,

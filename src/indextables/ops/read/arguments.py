@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError, SchemaError
-from indextables.index.query.parts import PlainText
+from indextables.index.query.plain_text import PlainText
 from indextables.lazy import later
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import require_name
