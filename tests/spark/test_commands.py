@@ -90,6 +90,60 @@ def test_plain_sql_with_the_same_words_goes_to_spark(spark, statement):
     assert not isinstance(caught.value, it.Error), "Spark itself answered"
 
 
+def test_ordinary_statements_are_parsed_without_python(spark, monkeypatch):
+    """Python is asked about a statement only if its first words may make it ours."""
+    from indextables.spark.bridge import attach
+
+    texts = []
+
+    def listening(request):
+        texts.append(request.arguments["text"])
+        return {}
+
+    monkeypatch.setitem(attach._ANSWERS, "statement", listening)
+    ordinary = [
+        "SELECT 'MERGE SPLITS x'",
+        "-- OPTIMIZE x\nSHOW TABLES",
+        "/* a /* MERGE SPLITS */ b */ SHOW DATABASES",
+        "DESCRIBE FUNCTION abs",
+        "CREATE OR REPLACE TEMPORARY VIEW ordinary_one AS SELECT 1",
+        "DROP VIEW ordinary_one",
+        "SET spark.sql.shuffle.partitions",
+    ]
+    for text in ordinary:
+        spark.sql(text)
+    assert texts == []
+    perhaps = ["OPTIMIZE x", " /* a */ merge -- b\n splits x", "RESTORE 'x' TO VERSION 1", "VACUUM'x'"]
+    for text in perhaps:
+        with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
+            spark.sql(text)
+    assert texts == perhaps
+
+
+def test_a_command_runs_once_however_often_its_rows_are_read(spark, path):
+    frame = spark.sql(f"DELETE FROM INDEXTABLES '{path}' WHERE id = 3")
+    version = it.Table.open(path).version
+    assert frame.collect() == frame.filter("rows_deleted = 1").collect()
+    assert frame.count() == 1
+    assert it.Table.open(path).version == version
+
+
+def test_threads_and_new_sessions_run_commands(spark, path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    other = spark.newSession()
+    other.sql(f"CREATE TEMPORARY VIEW seen_by_one USING indextables OPTIONS (path '{path}')")
+
+    def versions(at: int) -> int:
+        session, table = ((spark, f"'{path}'"), (other, "seen_by_one"))[at % 2]
+        return session.sql(f"DESCRIBE INDEXTABLES HISTORY {table}").count()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(versions, range(12))) == {5}
+    with pytest.raises(CommandError, match="not a view of an IndexTables table"):
+        spark.sql("DESCRIBE INDEXTABLES HISTORY seen_by_one")
+
+
 def test_describe_and_drop_of_sparks_own_tables_still_work(spark, tmp_path):
     spark.sql(f"CREATE TABLE indextables (id INT, state STRING) USING parquet LOCATION '{tmp_path}/p'")
     try:

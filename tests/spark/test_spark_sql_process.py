@@ -14,6 +14,7 @@ import pytest
 import indextables as it
 from indextables.spark.jvm import jar
 from support.core_statements import CORE
+from support.recovery import REPAIRED, ROWS_LEFT, damaged_table, moves, repair, verify
 from support.spark_sql import RefusedError, SqlShell
 from support.statement_places import Place, wrong
 
@@ -39,6 +40,18 @@ def open_to_others(process: psutil.Process) -> list[str]:
     return [address for address in listening if not re.fullmatch(r"(::ffff:)?127\.0\.0\.1|::1", address)]
 
 
+def recovered(shell: SqlShell, table: Path) -> None:
+    """The manual recovery, typed into a running shell."""
+    damaged_table(table)
+    with pytest.raises(RefusedError, match="REPAIR INDEXFILES TRANSACTION LOG"):
+        shell.run(f"SELECT max(id) FROM indextables.`{table}`")
+    (row,) = shell.run(repair(table))
+    assert row[2:] == REPAIRED
+    for source, target in moves(table):
+        source.rename(target)
+    assert shell.run(verify(table)) == [(ROWS_LEFT,)]
+
+
 def test_spark_sql_runs_every_verb_and_comes_back_to_its_tables(tmp_path, python):
     packed = jar.ready_jar()
     place = Place("", tmp_path / "warehouse")
@@ -54,6 +67,7 @@ def test_spark_sql_runs_every_verb_and_comes_back_to_its_tables(tmp_path, python
         becomes(python, f'exec "{sys.executable}" "$@"')
         found = wrong(shell.run, place, CORE, text=True)
         assert not found, "\n".join(found)
+        recovered(shell, tmp_path / "damaged")
         helper = int(Path(f"{python}.pid").read_text())
         os.kill(helper, signal.SIGKILL)
         shell.run("INSERT INTO t (id, day) VALUES (10, 'k')")

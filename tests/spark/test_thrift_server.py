@@ -14,6 +14,7 @@ import pytest
 import indextables as it
 from indextables.spark.jvm import jar
 from support.ports import free_port
+from support.recovery import REPAIRED, ROWS_LEFT, damaged_table, moves, repair, verify
 from support.spark_sql import CONFS, HOME
 
 pytestmark = pytest.mark.long
@@ -71,18 +72,29 @@ def address(tmp_path: Path) -> Iterator[str]:
         process.wait(60)
 
 
-def test_a_jdbc_client_runs_every_verb(address, tmp_path):
-    script = tmp_path / "statements.sql"
-    script.write_text(STATEMENTS)
+def beeline(address: str, directory: Path, text: str) -> list[str]:
+    """The lines that Hive's client prints for a script."""
+    script = directory / "statements.sql"
+    script.write_text(text)
     options = ["--silent=true", "--outputformat=tsv2", "--showHeader=false", "-f", str(script)]
     done = subprocess.run(
         [HOME / "bin" / "beeline", "-u", address, *options],
-        cwd=tmp_path, env={**os.environ, "SPARK_HOME": str(HOME)}, capture_output=True, text=True,
+        cwd=directory, env={**os.environ, "SPARK_HOME": str(HOME)}, capture_output=True, text=True,
         timeout=900, check=False,
     )  # fmt: skip
-    said = f"{done.stdout}\n{done.stderr}"
-    assert done.returncode == 0, said
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     lines = [line.strip().removeprefix("null") for line in done.stdout.splitlines()]
-    assert [line for line in lines if line] == ["1", "3", "2=calm", "3=gone", "4=new", "3"], said
+    return [line for line in lines if line]
+
+
+def test_a_jdbc_client_runs_every_verb_and_recovers_a_table(address, tmp_path):
+    damaged = tmp_path / "damaged"
+    damaged_table(damaged)
+    moved = "".join(f"!sh mv {source} {target}\n" for source, target in moves(damaged))
+    lines = beeline(address, tmp_path, f"{STATEMENTS}{repair(damaged)};\n{moved}{verify(damaged)};\n")
+    *answers, repaired, rows_left = lines
+    assert answers == ["1", "3", "2=calm", "3=gone", "4=new", "3"], lines
+    assert tuple(repaired.split("\t")[2:]) == REPAIRED
+    assert rows_left == ROWS_LEFT
     table = it.Table.open(tmp_path / "warehouse" / "logs")
     assert [row["operation"] for row in table.history().to_pylist()][:3] == ["MERGE", "UPDATE", "DELETE"]

@@ -22,6 +22,14 @@ STATEMENTS: dict[str, list[tuple[str, pa.DataType]]] = {
         "source_path target_path source_version total_splits valid_splits missing_splits status",
         total_splits=pa.int32(), valid_splits=pa.int32(), missing_splits=pa.int32(),
     ),
+    "CHECK INDEXTABLES '{t}'": _columns(
+        "severity subject finding consequence command",
+        **dict.fromkeys(("severity", "subject", "finding", "consequence", "command"), pa.string()),
+    ),
+    "ANALYZE INDEXTABLES '{t}' FOR SKIPPING": _columns(
+        "column suggested filters files files_skipped files_without_statistics reason",
+        column=pa.string(), suggested=pa.bool_(),
+    ),
     "MERGE SPLITS '{t}'": _columns(
         "table_path status merged_files merge_groups original_size_bytes merged_size_bytes skipped_files message"
     ),

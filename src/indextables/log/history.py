@@ -230,23 +230,40 @@ def instant(moment_ms: int) -> str:
     return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
+def history_columns() -> pa.Schema:
+    """The columns of a history."""
+    texts = pa.map_(pa.string(), pa.string())
+    return pa.schema(
+        [
+            ("version", pa.int64()),
+            ("timestamp", pa.timestamp("ms", tz="UTC")),
+            ("operation", pa.string()),
+            ("operation_parameters", texts),
+            ("operation_metrics", texts),
+            ("user_metadata", pa.string()),
+            ("engine_info", pa.string()),
+            ("commit_id", pa.string()),
+        ]
+    )
+
+
 def history_table(timeline: Timeline, limit: int | None = None) -> pa.Table:
     """One row per version, newest first; only the versions in the result are read.
 
     Versions between two others whose files are gone share a row: it has the number of the newest of them, an
     operation such as `MISSING 2-4`, and no time. They are logged too.
     """
-    texts = pa.map_(pa.string(), pa.string())
-    columns: dict[str, tuple[pa.DataType, Callable[[int, CommitInfo | None], Any]]] = {
-        "version": (pa.int64(), lambda at, _: timeline.files[at].version),
-        "timestamp": (pa.timestamp("ms", tz="UTC"), lambda at, _: timeline.time_ms(at)),
-        "operation": (pa.string(), lambda at, info: _operation(timeline, at, info)),
-        "operation_parameters": (texts, lambda _, info: _texts(info.operation_parameters if info else {})),
-        "operation_metrics": (texts, lambda _, info: _texts(info.operation_metrics if info else {})),
-        "user_metadata": (pa.string(), lambda _, info: info.user_metadata if info else None),
-        "engine_info": (pa.string(), lambda _, info: info.engine_info if info else None),
-        "commit_id": (pa.string(), lambda _, info: info.commit_id if info else None),
+    columns: dict[str, Callable[[int, CommitInfo | None], Any]] = {
+        "version": lambda at, _: timeline.files[at].version,
+        "timestamp": lambda at, _: timeline.time_ms(at),
+        "operation": lambda at, info: _operation(timeline, at, info),
+        "operation_parameters": lambda _, info: _texts(info.operation_parameters if info else {}),
+        "operation_metrics": lambda _, info: _texts(info.operation_metrics if info else {}),
+        "user_metadata": lambda _, info: info.user_metadata if info else None,
+        "engine_info": lambda _, info: info.engine_info if info else None,
+        "commit_id": lambda _, info: info.commit_id if info else None,
     }
+    schema = history_columns()
     rows = list(islice(_rows(timeline), None if limit is None else max(0, limit)))
     holes = [row for row in rows if isinstance(row, range)]
     if holes:
@@ -260,11 +277,11 @@ def history_table(timeline: Timeline, limit: int | None = None) -> pa.Table:
                 _of_hole(name, row) if isinstance(row, range) else read(row, timeline.info(row))
                 for row in rows
             ],
-            kind,
+            schema.field(name).type,
         )
-        for name, (kind, read) in columns.items()
+        for name, read in columns.items()
     }
-    return pa.table(arrays)
+    return pa.table(arrays, schema)
 
 
 def _rows(timeline: Timeline) -> Iterator[int | range]:

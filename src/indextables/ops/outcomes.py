@@ -258,6 +258,14 @@ class UpsertResult(Reported):
 
 
 @dataclass(frozen=True, slots=True)
+class NotNeededResult(Reported):
+    """The answer to a statement of another system whose purpose is fulfilled here without it."""
+
+    status: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class InvalidateResult(Reported):
     """Which caches INVALIDATE INDEXTABLES TRANSACTION LOG CACHE emptied."""
 

@@ -24,6 +24,7 @@ from indextables.ops.maintain.repair.repair import RepairRequest
 from indextables.ops.maintain.repair.run import run_repair
 from indextables.ops.maintain.suggest_statistics import SuggestionRequest, run_suggest_statistics
 from indextables.ops.maintain.truncate_history import run_truncate
+from indextables.ops.outcomes import NotNeededResult
 from indextables.ops.progress import Progress, in_notebook, silent
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
@@ -51,6 +52,7 @@ from indextables.sql.commands import (
     WriteCheckpoint,
 )
 from indextables.sql.commands.grammar import is_command, parse_command
+from indextables.sql.result_columns import result_columns
 from indextables.sql.select.conditions import searched_condition
 from indextables.sql.select.run import is_select, run_select
 
@@ -75,6 +77,15 @@ def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) 
     return run(command, options=resolved, runtime=runtime, progress=in_notebook())
 
 
+def columns(text: str, spark: Any = None) -> pa.Schema:
+    """The columns of a maintenance command's rows, without running it.
+
+    SHOW PARTITIONS has columns of the table; it only reads, and is run for them.
+    """
+    schema = result_columns(parse_command(text))
+    return sql(text, spark).schema if schema is None else schema
+
+
 def run(
     command: Command,
     *,
@@ -85,7 +96,7 @@ def run(
     """Carry a command out and return its rows."""
     resolved = Options.of(options)
     if isinstance(command, Unneeded):
-        return pa.table({"status": ["NOT NEEDED"], "message": [command.message]})
+        return NotNeededResult("NOT NEEDED", command.message).to_arrow()
     if isinstance(command, RepairLog):
         request = RepairRequest(
             command.source, command.target, command.from_splits, command.up_to_version, command.swap

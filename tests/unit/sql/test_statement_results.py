@@ -9,6 +9,7 @@ import pytest
 import indextables as it
 from indextables.cli.main import main
 from indextables.errors import CommandError
+from indextables.sql.runner import columns
 from support.statements import DRY_RUNS, STATEMENTS, UNCHECKED, make_table
 from support.upkeep import fingerprint
 
@@ -21,7 +22,9 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_statement_returns_exactly_its_columns(path, statement):
+    before = columns(statement.format(t=path))
     result = it.sql(statement.format(t=path))
+    assert before == result.schema, "what is said before it runs"
     assert list(zip(result.schema.names, result.schema.types)) == STATEMENTS[statement]
     if "status" in result.schema.names:
         assert set(result["status"].to_pylist()) <= {"SUCCESS", "NO ACTION"}

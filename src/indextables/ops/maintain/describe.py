@@ -42,7 +42,17 @@ if TYPE_CHECKING:
 else:
     notebook = later("indextables.display.notebook")
 
+_MOMENT = pa.timestamp("ms", tz="UTC")
+_TEXTS = pa.map_(pa.string(), pa.string())
 _OF_OURS = ("index_size_bytes", "skipped_files", "files_in_cooldown")
+_FIELDS = {
+    "timestamp": "timestamp_ms",
+    "created": "created_ms",
+    "index_size_bytes": "index_bytes",
+    "log_size_bytes": "log_bytes",
+    "schema": "schema_json",
+}
+"""The columns of STATE that are called otherwise in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,34 +115,10 @@ class Description:
 
     def to_arrow(self) -> pa.Table:
         """One row with every fact but the columns; of a Delta table without those that only ours have."""
-        moment = pa.timestamp("ms", tz="UTC")
-        texts = pa.map_(pa.string(), pa.string())
-        values: list[tuple[str, pa.DataType, Any]] = [
-            ("table_path", pa.string(), self.table_path),
-            ("table_id", pa.string(), self.table_id),
-            ("version", pa.int64(), self.version),
-            ("timestamp", moment, self.timestamp_ms),
-            ("created", moment, self.created_ms),
-            ("num_files", pa.int64(), self.num_files),
-            ("num_rows", pa.int64(), self.num_rows),
-            ("size_bytes", pa.int64(), self.size_bytes),
-            ("index_size_bytes", pa.int64(), self.index_bytes),
-            ("partition_columns", pa.list_(pa.string()), list(self.partition_columns)),
-            ("protocol", pa.string(), self.protocol),
-            ("provider", pa.string(), self.provider),
-            ("checkpoint_version", pa.int64(), self.checkpoint_version),
-            ("versions_available", pa.string(), self.versions_available),
-            ("log_files", pa.int64(), self.log_files),
-            ("log_size_bytes", pa.int64(), self.log_bytes),
-            ("skipped_files", pa.int64(), self.skipped_files),
-            ("files_in_cooldown", pa.int64(), self.files_in_cooldown),
-            ("properties", texts, list(self.properties.items())),
-            ("schema", pa.string(), self.schema_json),
-        ]
         left_out = _OF_OURS if self.is_delta else ()
-        return pa.table(
-            {name: pa.array([value], kind) for name, kind, value in values if name not in left_out}
-        )
+        schema = pa.schema([column for column in state_columns() if column.name not in left_out])
+        row = {name: getattr(self, _FIELDS.get(name, name)) for name in schema.names}
+        return pa.Table.from_pylist([{**row, "properties": list(self.properties.items())}], schema)
 
     def columns_to_arrow(self) -> pa.Table:
         """One row per column of the table."""
@@ -145,6 +131,34 @@ class Description:
         if not self.is_delta:
             fields.append(("index", pa.string(), [column.index for column in self.columns]))
         return pa.table({name: pa.array(values, kind) for name, kind, values in fields})
+
+
+def state_columns() -> pa.Schema:
+    """The columns of DESCRIBE INDEXTABLES STATE."""
+    return pa.schema(
+        [
+            ("table_path", pa.string()),
+            ("table_id", pa.string()),
+            ("version", pa.int64()),
+            ("timestamp", _MOMENT),
+            ("created", _MOMENT),
+            ("num_files", pa.int64()),
+            ("num_rows", pa.int64()),
+            ("size_bytes", pa.int64()),
+            ("index_size_bytes", pa.int64()),
+            ("partition_columns", pa.list_(pa.string())),
+            ("protocol", pa.string()),
+            ("provider", pa.string()),
+            ("checkpoint_version", pa.int64()),
+            ("versions_available", pa.string()),
+            ("log_files", pa.int64()),
+            ("log_size_bytes", pa.int64()),
+            ("skipped_files", pa.int64()),
+            ("files_in_cooldown", pa.int64()),
+            ("properties", _TEXTS),
+            ("schema", pa.string()),
+        ]
+    )
 
 
 def describe_state(log: TransactionLog, snapshot: Snapshot | None = None) -> Description:
@@ -245,24 +259,27 @@ def metrics_text(metrics: Iterable[tuple[str, str]]) -> str:
     return ", ".join(dict.fromkeys(parts))
 
 
-def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:
-    """One row per action: of the newest checkpoint and the commits after it, or of every commit file."""
-    texts = pa.map_(pa.string(), pa.string())
-    schema = pa.schema(
+def log_columns() -> pa.Schema:
+    """The columns of DESCRIBE INDEXTABLES TRANSACTION LOG."""
+    return pa.schema(
         [
             ("version", pa.int64()),
             ("log_file", pa.string()),
             ("action", pa.string()),
             ("path", pa.string()),
-            ("partition_values", texts),
+            ("partition_values", _TEXTS),
             ("size", pa.int64()),
             ("data_change", pa.bool_()),
             ("num_records", pa.int64()),
-            ("timestamp", pa.timestamp("ms", tz="UTC")),
+            ("timestamp", _MOMENT),
             ("content", pa.string()),
         ]
     )
-    return _table(schema, [_log_row(*entry) for entry in _actions(log, include_all)])
+
+
+def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:
+    """One row per action: of the newest checkpoint and the commits after it, or of every commit file."""
+    return _table(log_columns(), [_log_row(*entry) for entry in _actions(log, include_all)])
 
 
 def _actions(log: TransactionLog, include_all: bool) -> Iterator[tuple[int, str, Action]]:
@@ -307,23 +324,26 @@ def _moment(action: Action) -> int | None:
     return None
 
 
-def skipped_rows(log: TransactionLog) -> pa.Table:
-    """One row per split that an operation could not handle."""
-    now_ms = log.runtime.clock.now_ms()
-    moment = pa.timestamp("ms", tz="UTC")
-    schema = pa.schema(
+def skipped_columns() -> pa.Schema:
+    """The columns of DESCRIBE INDEXTABLES SKIPPED FILES."""
+    return pa.schema(
         [
             ("path", pa.string()),
             ("reason", pa.string()),
             ("operation", pa.string()),
-            ("skipped_at", moment),
-            ("retry_after", moment),
+            ("skipped_at", _MOMENT),
+            ("retry_after", _MOMENT),
             ("skip_count", pa.int32()),
             ("in_cooldown", pa.bool_()),
             ("size", pa.int64()),
-            ("partition_values", pa.map_(pa.string(), pa.string())),
+            ("partition_values", _TEXTS),
         ]
     )
+
+
+def skipped_rows(log: TransactionLog) -> pa.Table:
+    """One row per split that an operation could not handle."""
+    now_ms = log.runtime.clock.now_ms()
     rows = [
         (
             skip.path, skip.reason, skip.operation, skip.skip_timestamp, skip.retry_after, skip.skip_count,
@@ -331,7 +351,7 @@ def skipped_rows(log: TransactionLog) -> pa.Table:
         )
         for skip in sorted(log.snapshot(max_staleness_s=0).skips.values(), key=lambda skip: skip.path)
     ]  # fmt: skip
-    return _table(schema, rows)
+    return _table(skipped_columns(), rows)
 
 
 def partition_rows(snapshot: Snapshot) -> pa.Table:
@@ -368,10 +388,9 @@ def partition_rows(snapshot: Snapshot) -> pa.Table:
     return columns_in_order.rename_columns([*columns, "num_files", "num_rows", "size_bytes"])
 
 
-def skipping_rows(uri: str | None = None) -> pa.Table:
-    """What pruning spared the queries of this process, one row per table."""
-    only_path = None if uri is None else open_store(uri).uri
-    schema = pa.schema(
+def skipping_columns() -> pa.Schema:
+    """The columns of DESCRIBE INDEXTABLES DATA SKIPPING STATS."""
+    return pa.schema(
         [
             ("table_path", pa.string()),
             ("queries", pa.int64()),
@@ -382,12 +401,17 @@ def skipping_rows(uri: str | None = None) -> pa.Table:
             ("skip_rate", pa.float64()),
         ]
     )
+
+
+def skipping_rows(uri: str | None = None) -> pa.Table:
+    """What pruning spared the queries of this process, one row per table."""
+    only_path = None if uri is None else open_store(uri).uri
     rows = [
         (path, queries, *_skipping_figures(metrics))
         for path, queries, metrics in SKIPPING_TOTALS.entries()
         if only_path is None or path == only_path
     ]
-    return _table(schema, rows)
+    return _table(skipping_columns(), rows)
 
 
 def _skipping_figures(metrics: PruneMetrics) -> tuple[int, int, int, int, float]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakSet
 
-from indextables.spark.bridge import rows, searches, streams, tables
+from indextables.spark.bridge import rows, searches, statements, streams, tables
 from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.errors import remember
 from indextables.spark.jvm import CATALOG
@@ -35,9 +35,11 @@ _ANSWERS: Mapping[str, Callable[[JvmRequest], dict[str, Any]]] = {
     "refuse": searches.refuse,
     "relation": tables.relation,
     "replace_rows": rows.replace_rows,
+    "run_statement": statements.run_statement,
     "save": rows.save,
     "search": searches.search,
     "spelled": searches.spell,
+    "statement": statements.statement,
     "stream_batch": streams.batch,
     "stream_into": streams.into,
     "stream_offset": streams.next_offset,

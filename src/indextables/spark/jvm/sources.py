@@ -23,6 +23,7 @@ _END = "// end"
 _NEAR_MARK = re.compile(r"//\s*(?:since|until|end)\b")
 _BEFORE_4_0 = {
     "scala.collection.immutable.Seq": "scala.collection.Seq",
+    "scala.collection.immutable.IndexedSeq": "scala.collection.IndexedSeq",
     "org.apache.spark.sql.classic.": "org.apache.spark.sql.",
 }
 

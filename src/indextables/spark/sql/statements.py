@@ -17,9 +17,7 @@ from indextables.errors import CommandError, NotATableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.history import time_of_text
 from indextables.model.names import quoted_name, unquoted_name
-from indextables.spark.jvm import CATALOG
 from indextables.spark.load import load_table
-from indextables.spark.named_tables import location_of
 from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable, reading_way
 from indextables.spark.read.scans import searches_in
@@ -35,13 +33,12 @@ from indextables.spark.read.views import (
 from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import hidden_frame, no_index, with_highlights
 from indextables.spark.sql.bucket_functions import make_functions
+from indextables.spark.sql.own_statements import create_view, has_parser, is_own_command, names_tables
 from indextables.spark.versions import frame_of_arrow
 from indextables.sql.recogniser import (
     Change,
     CreateView,
     Insert,
-    MaintenanceCommand,
-    SharedCommand,
     Statement,
     insertion_of,
     recognise,
@@ -71,34 +68,18 @@ def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mappi
     if kwargs:
         text, frames = _format(spark, text, kwargs)
         statement = recognise(text)
+    by_server = has_parser(spark) and not (is_connect(spark) and names_a_view(spark, text))
+    if not by_server and is_own_command(spark, statement.form):
+        return frame_of_arrow(spark, run_sql(text, spark))
     match statement.form:
-        case MaintenanceCommand():
-            return frame_of_arrow(spark, run_sql(text, spark))
-        case SharedCommand() as command if _is_ours(spark, command):
-            return frame_of_arrow(spark, run_sql(text, spark))
-        case CreateView() as created if created.temporary or not names_tables(spark):
-            return _create_view(spark, created)
+        case CreateView() as created if not names_tables(spark) or (created.temporary and is_connect(spark)):
+            create_view(spark, created)
+            return _nothing(spark)
         case Change() as change if (table := _table_of_view(spark, change.target)) is not None:
             raise _no_change(change, table.path)
         case Insert() as insert if (table := _table_of_view(spark, insert.target)) is not None:
             return _insert(spark, insert, table, args, frames)
     return _query(spark, original, statement, args, frames)
-
-
-def _is_ours(spark: Any, command: SharedCommand) -> bool:
-    """Whether the table that a statement such as OPTIMIZE names is ours, and not left to our catalog."""
-    subject = command.subject
-    if subject.path is None:
-        if table_of_name(spark, subject.view) is not None:
-            return True
-        by_spark = names_tables(spark) and command.is_spark_syntax
-        return not by_spark and location_of(spark, quoted_name(*subject.view)) is not None
-    if "delta" not in spark.conf.get("spark.sql.extensions", "").lower():
-        return True
-    try:
-        return not isinstance(resolve_read(spark, ReadRequest(subject.path, {}))[1], DeltaSnapshot)
-    except NotATableError:
-        return False
 
 
 def _table_of_view(spark: Any, name: tuple[str, ...]) -> LoadedTable | None:
@@ -119,11 +100,6 @@ def _no_change(change: Change, path: str) -> CommandError:
         f"table: on indextables.{quoted_name(path)}, or on a name that CREATE TABLE ... USING indextables "
         f"LOCATION '{location}' gives it.{other}"
     )
-
-
-def names_tables(spark: Any) -> bool:
-    """Whether the catalog of the session or its server is ours: Spark then knows our tables by itself."""
-    return bool(spark.conf.get("spark.sql.catalog.spark_catalog", None) == CATALOG)
 
 
 def _query(spark: Any, original: Sql, statement: Statement, args: Any, frames: Mapping[str, Any]) -> Any:
@@ -281,27 +257,6 @@ def _remaining(args: Any, rewritten: Rewritten) -> Any:
         return args
     remaining = [value for at, value in enumerate(args) if at not in rewritten.used_arguments]
     return remaining or None
-
-
-def _create_view(spark: Any, created: CreateView) -> Any:
-    if not created.temporary:
-        raise CommandError(
-            f"CREATE {created.kind} ... USING indextables is not supported: an IndexTables table is a "
-            "directory, not an entry in a catalog. Write it with "
-            "df.write.format('indextables').save('/path'), and name it with "
-            "CREATE TEMPORARY VIEW ... USING indextables OPTIONS (path '/path')."
-        )
-    path = next((value for key, value in created.options.items() if key.lower() == "path"), None)
-    if path is None:
-        raise CommandError(
-            "CREATE TEMPORARY VIEW ... USING indextables needs OPTIONS (path '/path/of/the/table')"
-        )
-    options = dict(created.options)
-    if not {key.lower() for key in options} & {"versionasof", "timestampasof", "query"}:
-        options.setdefault("refresh", "true")
-    view = TableView(created.name, replace=created.replace, shared=created.shared)
-    register_view(load_table(spark, ReadRequest(path, options)), view, ReadRequest(path, options))
-    return _nothing(spark)
 
 
 def _insert(spark: Any, insert: Insert, target: LoadedTable, args: Any, frames: Mapping[str, Any]) -> Any:

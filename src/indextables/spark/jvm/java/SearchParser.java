@@ -8,9 +8,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.SparkSqlParser;
 
 /**
- * The session's parser, which knows `column indexquery 'words'`.
+ * The session's parser, which knows our statements and `column indexquery 'words'`.
  *
- * A text that may hold a search is first spelled as SQL by Python, where the operator becomes a call of a function; the
+ * A statement of ours becomes a `Statement`. A text that may hold a search is first spelled as SQL by Python, where the operator becomes a call of a function; the
  * parser that was there before reads the result, and every text without a search as it is.
  */
 public class SearchParser extends SparkSqlParser {
@@ -53,6 +53,8 @@ public class SearchParser extends SparkSqlParser {
   }
 
   public LogicalPlan parsePlan(String text) {
+    LogicalPlan statement = Statement.of(text);
+    if (statement != null) return statement;
     try {
       return beneath.parsePlan(spelled(text, "statement"));
     } catch (ParseException e) {
@@ -62,6 +64,8 @@ public class SearchParser extends SparkSqlParser {
 
   // since 4.1
   public LogicalPlan parsePlanWithParameters(String text, ParameterContext parameters) {
+    LogicalPlan statement = Statement.of(text);
+    if (statement != null) return statement;
     try {
       return beneath.parsePlanWithParameters(spelled(text, "statement"), parameters);
     } catch (ParseException e) {

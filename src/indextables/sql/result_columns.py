@@ -1,0 +1,68 @@
+"""The columns of the rows that a maintenance command returns, known before it runs.
+
+Spark asks for them when it parses a statement, and for the rows when it runs it.
+"""
+
+from __future__ import annotations
+
+from indextables.lazy import pa
+from indextables.log.history import history_columns
+from indextables.ops import outcomes
+from indextables.ops.maintain import describe
+from indextables.ops.maintain.check.findings import Finding
+from indextables.ops.maintain.component_sizes import Component
+from indextables.sql.commands import (
+    AnalyzeSkipping,
+    CheckTable,
+    Command,
+    DeleteRows,
+    Describe,
+    DropPartitions,
+    InvalidateCache,
+    MergeSplits,
+    Purge,
+    RepairLog,
+    Restore,
+    Subject,
+    TruncateHistory,
+    Unneeded,
+    WriteCheckpoint,
+)
+
+
+def result_columns(command: Command) -> pa.Schema | None:
+    """The columns of a command's rows; None for SHOW PARTITIONS, which has some of the table's."""
+    if isinstance(command, Describe):
+        return _described(command.subject)
+    kinds: dict[type[Command], type] = {
+        AnalyzeSkipping: outcomes.ColumnSuggestion,
+        CheckTable: Finding,
+        DeleteRows: outcomes.DeleteResult,
+        DropPartitions: outcomes.DropPartitionsResult,
+        InvalidateCache: outcomes.InvalidateResult,
+        MergeSplits: outcomes.MergeResult,
+        Purge: outcomes.PurgeResult,
+        RepairLog: outcomes.RepairResult,
+        Restore: outcomes.RestoreResult,
+        TruncateHistory: outcomes.TruncateHistoryResult,
+        Unneeded: outcomes.NotNeededResult,
+        WriteCheckpoint: outcomes.CheckpointResult,
+    }
+    kind = kinds.get(type(command))
+    return None if kind is None else outcomes.arrow_schema(kind)
+
+
+def _described(subject: Subject) -> pa.Schema:
+    match subject:
+        case Subject.TRANSACTION_LOG:
+            return describe.log_columns()
+        case Subject.STATE:
+            return describe.state_columns()
+        case Subject.HISTORY:
+            return history_columns()
+        case Subject.SKIPPED_FILES:
+            return describe.skipped_columns()
+        case Subject.COMPONENT_SIZES:
+            return outcomes.arrow_schema(Component)
+        case Subject.DATA_SKIPPING_STATS:
+            return describe.skipping_columns()
