@@ -1,4 +1,4 @@
-"""The journeys of a Spark read and of MERGE INTO on the architecture page are those that Spark takes."""
+"""The journeys of a Spark read, a statement of ours and MERGE INTO on the architecture page are those that Spark takes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 import pyarrow as pa
 
 import indextables as it
+from indextables.spark.bridge.request import JvmRequest
+from indextables.spark.bridge.statements import run_statement, statement
 from indextables.spark.read.planner import TablePlanner
 from indextables.spark.read.relation import planner_callback
 from support.journeys import PAGE, called, is_walked, steps
@@ -38,6 +40,19 @@ def test_a_spark_read_goes_the_way_of_the_page(spark, tmp_path):
     planner = TablePlanner(spark, table.uri, snapshot.table_id, snapshot.version, {})
     asked = json.dumps({"token": "t", "call": "plan", "filters": [FILTER]})
     assert is_walked(journey[cut:], called(lambda: planner_callback(planner, "t").apply(asked))) is None
+
+
+def test_a_statement_of_ours_goes_the_way_of_the_page(spark, tmp_path):
+    table = it.Table.create(str(tmp_path / "t"), pa.schema([("id", pa.int64())]))
+    request = JvmRequest(spark, {"text": f"CHECKPOINT INDEXTABLES '{table.uri}'"}, {})
+
+    def parse_and_run() -> None:
+        # The JVM asks in threads of its own; here the same questions are asked in this one.
+        statement(request)
+        run_statement(request)
+
+    assert is_walked(steps("a statement of ours"), called(parse_and_run)) is None
+    assert request.objects["rows"].count() == 1
 
 
 def test_merge_into_goes_the_way_of_the_page():

@@ -87,7 +87,7 @@ CORE = [
     said("MERGE SPLITS {t} DRY RUN", has="DRY RUN"),
     said("OPTIMIZE {t}", has="SUCCESS", op="MERGE SPLITS"),
     said("CHECKPOINT INDEXTABLES {t}", has="SUCCESS"),
-    said("/* as /* Delta */ says */ DESCRIBE HISTORY {t} LIMIT 1 -- the newest", has="MERGE SPLITS"),
+    said("/* as /* Delta */ says */ DESCRIBE -- newest first\nHISTORY {t} LIMIT 1", has="MERGE SPLITS"),
     said("DESCRIBE DETAIL {t}", has="owner.team"),
     said("PURGE INDEXTABLE {t} DRY RUN", has="DRY RUN"),
     refused("MERGE SPLITS {t} TARGT SIZE 1M", "unexpected .TARGT."),
