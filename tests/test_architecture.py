@@ -18,6 +18,7 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 # Lower layers first: a module imports its own layer and the ones before it.
 LAYERS = (
     ("errors",),
+    ("pages",),
     ("lazy", "records"),
     ("options",),
     ("cache",),

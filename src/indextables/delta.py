@@ -191,7 +191,7 @@ def files(  # noqa: PLR0917 - the names are the interface
     `where` leaves out the files that cannot hold a matching row. Columns: path
     (decoded), dv (unique id of the deletion vector), size, modification_time,
     num_records (deleted rows included), partition_values (typed), stats (as
-    written), deletion_vector. How the list came about stands in its schema's
+    written), deletion_vector. How the list came about is in its schema's
     metadata, and in `last_scans`.
     """
     return DeltaTable.open(uri, version, as_of, spark, options).files(where, engine)

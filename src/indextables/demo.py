@@ -24,6 +24,7 @@ from indextables.display.plain import size_text
 from indextables.errors import MissingPackageError
 from indextables.log.format.dialect import NATIVE
 from indextables.maintenance import repair_log
+from indextables.pages import page
 from indextables.sql.runner import sql
 from indextables.table import Table
 
@@ -67,7 +68,7 @@ def run_demo(
         shown = root if directory else "demo/events"
         console.print("Next:", style="bold")
         console.print(f"   {again}indextables serve {shown}", soft_wrap=True, markup=False)
-        console.print("   make docs, which builds the documentation in build/site", soft_wrap=True)
+        console.print(f"   the documentation begins in {page('index')}", soft_wrap=True, markup=False)
 
 
 class Tour:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import MissingPackageError
+from indextables.pages import page
 
 if TYPE_CHECKING:
     import duckdb
@@ -57,7 +58,8 @@ def load(name: str) -> Any:
             raise
         raise MissingPackageError(
             f"indextables needs {missing.name}, which this Python does not have. Install both with pip: "
-            "a wheel that was copied, or given to --py-files, comes without what it needs (docs/deploy.md).",
+            "a wheel that was copied, or given to --py-files, comes without what it needs. Clusters are "
+            f"described in {page('deploy')}.",
             packages=[missing.name],
         ) from missing
 

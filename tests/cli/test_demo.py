@@ -4,6 +4,7 @@ import pytest
 from rich.console import Console
 
 from indextables.demo import DAYS, Tour, events, run_demo
+from indextables.pages import page
 
 
 def test_events_are_the_same_every_time():
@@ -21,7 +22,7 @@ def test_the_tour_reaches_its_end(tmp_path, capsys):
         "REPAIR: SUCCESS",
         "Done in",
         f"indextables serve {tmp_path / 'events'}",
-        "make docs",
+        f"the documentation begins in {page('index')}",
     ):
         assert sentence in " ".join(out.split())
     assert (tmp_path / "events" / "_transaction_log_backup").is_dir()

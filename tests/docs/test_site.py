@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+
+from indextables.pages import page
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -21,7 +24,7 @@ def _generated():
     return module
 
 
-GENERATED = ["options.md", "reference/cli.md", "decisions/index.md", "delta.md"]
+GENERATED = ["options.md", "reference/cli.md", "decisions/index.md", "delta.md", "howto/logs.md"]
 
 
 @pytest.mark.parametrize("name", GENERATED)
@@ -60,3 +63,36 @@ def test_every_plot_of_the_page_about_performance_has_its_figures():
         for seconds in module.bars(name).values():
             assert "IndexTables" in seconds
             assert all(f"{system}, {module._text(value)}" in drawn for system, value in seconds.items())
+
+
+def _messages(path):
+    """The texts of a module that are not docstrings."""
+    tree = ast.parse(path.read_text())
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [node.value for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs]  # fmt: skip
+
+
+def test_no_message_names_a_file_of_the_sources():
+    modules = sorted((ROOT / "src").rglob("*.py"))
+    found = [
+        (path.name, text) for path in modules for text in _messages(path) if re.search(r"\bdocs/\w", text)
+    ]
+    assert found == []
+
+
+def test_every_page_that_a_message_names_is_carried_by_the_wheel():
+    calls = re.compile(r"\bpage\([\"'](\w+)[\"']\)")
+    names = {name for path in (ROOT / "src").rglob("*.py") for name in calls.findall(path.read_text())}
+    assert names >= {"deploy", "filters", "index", "options"}
+    assert [name for name in sorted(names) if not Path(page(name)).is_file()] == []
+    assert page("none") == "the page none.md of the documentation"
+
+
+def test_the_code_of_the_home_page_fits_its_column():
+    """Wider lines are cut off at the right edge, behind a scroll bar."""
+    code = re.findall(
+        r"^```\w+\n(.*?)^```", (ROOT / "docs" / "index.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert code
+    assert max(len(line) for block in code for line in block.splitlines()) <= 78

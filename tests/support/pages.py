@@ -1,7 +1,7 @@
 """The examples of a page: its Python blocks run in order, and the text block after one is what it prints.
 
 Needs nothing but Python, so that it runs where only the wheel is installed:
-`python pages.py README.md "README.md#Without Spark" docs/*.md`, with `--in DIRECTORY`
+`python pages.py README.md "README.md#In Python" docs/*.md`, with `--in DIRECTORY`
 first to leave there what the pages make.
 """
 

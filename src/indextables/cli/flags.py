@@ -51,7 +51,7 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
         multiple=True,
         metavar="KEY=VALUE",
         callback=_option_pair,
-        help="Set an option of docs/options.md; may be repeated.",
+        help="Set an option, such as timeZone=UTC; may be repeated.",
     )
     @functools.wraps(function)
     def run(as_json: bool, as_csv: bool, pairs: dict[str, str], **arguments: Any) -> None:

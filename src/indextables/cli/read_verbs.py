@@ -134,7 +134,7 @@ def search(
     """Find rows by a full-text query.
 
     QUERY is a word, "a phrase", column:word, or several joined by AND, OR and NOT;
-    docs/search.md describes the whole language. A Delta table has no index, so all
+    The page search.md describes the whole language. A Delta table has no index, so all
     of its rows are read. With --follow, matching rows are printed as they are
     appended; with --json too, as one JSON object per line.
 
@@ -241,7 +241,7 @@ def counts_of(
 ) -> pa.Table:
     """What --facet or --histogram asks for."""
     if facet and histogram:
-        raise click.UsageError("--facet and --histogram exclude each other")
+        raise click.UsageError("--facet and --histogram cannot be used together")
     if facet:
         return opened.facets(facet, query, where, top)
     column, equals, interval = (histogram or "").partition("=")

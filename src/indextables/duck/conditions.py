@@ -121,11 +121,11 @@ def _literal(literal: Literal, operand: Any) -> str:
 
 def _text(value: str) -> str:
     if "\0" in value:
-        raise UnlikeError("a text of SQL ends at a zero byte")
+        raise UnlikeError("SQL text cannot contain a zero byte")
     try:
         value.encode()
     except UnicodeEncodeError as bad:
-        raise UnlikeError("half a character is no text of SQL") from bad
+        raise UnlikeError("SQL text cannot contain half of a surrogate pair") from bad
     return quoted_text(value)
 
 

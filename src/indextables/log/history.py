@@ -202,7 +202,7 @@ def moment_of(moment: Moment, zone: Callable[[], str], name: str = "as_of") -> i
     if isinstance(moment, datetime):
         if moment.tzinfo is None or moment.utcoffset() is None:
             raise OptionError(
-                f"as_of={moment!r} has no time zone, so it names no moment; give it one, "
+                f"as_of={moment!r} has no time zone, so the moment is not clear; give it one, "
                 "for example datetime.now(timezone.utc)",
                 value=str(moment),
             )

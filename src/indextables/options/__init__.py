@@ -34,6 +34,7 @@ from indextables.options.groups import (
     WriteOptions,
 )
 from indextables.options.kinds import Kind, parse_size
+from indextables.pages import page
 from indextables.records import dataclass
 
 if TYPE_CHECKING:
@@ -235,7 +236,11 @@ def _nearest(key: str, more: Iterable[str] = ()) -> str:
     names = (*KEYS, *(name + "<column>" for name in COLUMN_KEYS), *more)
     spelled = {name.lower(): name for name in names}
     close = difflib.get_close_matches(bare, spelled, n=1, cutoff=0.5)
-    return f"; did you mean {prefix + spelled[close[0]]!r}?" if close else "; docs/options.md lists them all"
+    return (
+        f"; did you mean {prefix + spelled[close[0]]!r}?"
+        if close
+        else f"; all are listed in {page('options')}"
+    )
 
 
 def _build(merged: Mapping[str, str], explicit: Mapping[str, str]) -> Options:

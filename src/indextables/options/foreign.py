@@ -27,7 +27,7 @@ INSTEAD = {
     "prewarm.": _PREWARM,
     "indexwriter.": _WRITER,
     "write.arrowffi.": _WRITER,
-    "companion.": "companion indexes are not built here; docs/delta.md shows how a Delta table is searched",
+    "companion.": "companion indexes are not built here; search the Delta table itself, with DeltaTable.open",
 }
 """The beginning of a key, in lower case and without its prefix, and what to do instead."""
 

@@ -365,7 +365,7 @@ def like_pieces(pattern: str, escape: str) -> list[str]:
             following = pattern[position : position + 1]
             if not following or following not in f"%_{escape}":
                 raise PredicateError(
-                    f"LIKE pattern {pattern!r}: the escape {escape!r} must stand before %, _ or itself",
+                    f"LIKE pattern {pattern!r}: the escape {escape!r} must come before %, _ or itself",
                     part=pattern,
                 )
             char = "=" + following

@@ -119,7 +119,7 @@ def timestamp_of_text(text: str, zone: str | None) -> int:
     local += int((fraction or "0").ljust(6, "0")[:6])
     named = (tail or "").strip()
     if named and second is None:
-        raise ValueError(f"{text!r} is not a timestamp: a zone stands after the seconds")
+        raise ValueError(f"{text!r} is not a timestamp: a zone comes after the seconds")
     return _fitting(local if zone is None else to_instant(local, zone_of(named or zone)), 64, text)
 
 

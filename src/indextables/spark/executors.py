@@ -17,6 +17,7 @@ from weakref import WeakSet
 
 from indextables import __version__
 from indextables.errors import TableError
+from indextables.pages import page
 from indextables.spark.options import is_connect
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _VERSIONS = re.compile(
     r"different version:? \(?(\d+)[., ]+(\d+)\)? than that in driver:? \(?(\d+)[., ]+(\d+)"
 )
 _HELP = (
-    "Give them the driver's environment (docs/deploy.md says how), or only read, after "
+    f"Give them the driver's environment ({page('deploy')} says how), or only read, after "
     "connect(spark, check=False)."
 )
 

@@ -34,7 +34,7 @@ def renew_caches(spark: Any, uri: str) -> None:
         spark.sparkContext._jvm.io.indextables.Caches.renew(spark._jsparkSession, uri)
     except Py4JError as failed:
         _log.warning(
-            "%s: the write stands, but what Spark has cached of the table could not be renewed and may "
+            "%s: the write is committed, but what Spark has cached of the table could not be renewed and may "
             "show older rows; UNCACHE TABLE, then cache it again (%s)", uri, failed,
         )  # fmt: skip
 

@@ -31,7 +31,7 @@ def line_of(version: str) -> Line:
     """The line of a version: (3, 5) of "3.5.9", and of "3.5.2-amzn-1"."""
     match = re.match(r"(\d+)\.(\d+)", version)
     if match is None:
-        raise ValueError(f"{version!r} is no version of Spark")
+        raise ValueError(f"{version!r} is not a version of Spark")
     return int(match[1]), int(match[2])
 
 

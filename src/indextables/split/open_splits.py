@@ -245,6 +245,6 @@ def warn_once(message: str) -> None:
     """Log that the index of a split cannot be used (damaged, or of another format), once for each message."""
     _log.warning(
         "%s; its rows are scanned instead, which gives the same answer more slowly. "
-        "MERGE SPLITS writes the split anew with a current index",
+        "MERGE SPLITS rewrites the split with a current index",
         message,
     )

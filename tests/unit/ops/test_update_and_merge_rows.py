@@ -308,7 +308,7 @@ def test_an_empty_list_is_a_value(tmp_path):
     made.update("id = 2", {"tags": ["c", None]})
     assert made.scan().read_all()["tags"].to_pylist() == [[], ["c", None]]
     with pytest.raises(
-        SchemaError, match="column 'tags' holds list<element: string>, and 5 is no such value"
+        SchemaError, match="column 'tags' holds list<element: string>, and 5 is not such a value"
     ):
         made.update("id = 2", {"tags": 5})
     with pytest.raises(SchemaError, match="tags"):

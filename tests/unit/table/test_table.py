@@ -442,7 +442,7 @@ def test_dynamic_overwrite_replaces_the_partitions_of_the_new_rows_and_no_other(
     assert table.count() == 5
     with pytest.raises(OptionError, match="expected static or dynamic"):
         table.overwrite(rows(0, 1), partitions="all")
-    with pytest.raises(OptionError, match="exclude each other"):
+    with pytest.raises(OptionError, match="cannot be combined"):
         table.overwrite(rows(0, 1), where="id = 0", partitions="dynamic")
 
 

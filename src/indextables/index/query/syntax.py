@@ -398,7 +398,7 @@ class _QueryParser:
         name, equals, value = part.text.partition("=")
         if not part.quoted and equals and name.lower() in (one.lower() for one in self.schema.names):
             raise self.bad(
-                f"{part.text!r} compares nothing; write {name}:{value.lstrip('=') or 'value'} to look into "
+                f"{part.text!r} is not a comparison; write {name}:{value.lstrip('=') or 'value'} to search "
                 f"column {name!r}, or put the text in double quotes",
                 part.at,
             )

@@ -261,7 +261,7 @@ def bucket_of(kind: pa.DataType, interval: Any, *, offset: Any = None, zone: str
     width = Width(_number(interval, "interval", positive=True), _number(offset or 0, "offset"))
     for number in (width.size, width.offset):
         if not pa.types.is_floating(kind) and not isinstance(number, float) and not _fits(number):
-            raise OptionError(f"{number} has more digits than a column of {type_to_sql(kind)} is cut by")
+            raise OptionError(f"{number} has more digits than a column of {type_to_sql(kind)} can hold")
     return width
 
 

@@ -114,7 +114,7 @@ def _as_property(names: Sequence[str], uri: str) -> str:
     for name in names:
         if "," in name:
             raise TableError(
-                f"{uri}: column {name!r} has a comma in its name and cannot stand in a list of columns, so "
+                f"{uri}: column {name!r} has a comma in its name and cannot be part of a list of columns, so "
                 "nothing was stored. Name the other columns.",
                 uri=uri,
             )

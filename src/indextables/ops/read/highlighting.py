@@ -35,7 +35,7 @@ class Highlights:
         if not highlight and snippets is None:
             return None
         if snippets is not None and snippets < 1:
-            raise OptionError(f"snippets is {snippets}; give how many pieces of text are wanted, from 1 on")
+            raise OptionError(f"snippets is {snippets}; give the number of pieces, 1 or more")
         if isinstance(highlight, bool):
             return cls(MARKS, highlight, snippets)
         if len(highlight) != 2 or not all(isinstance(mark, str) for mark in highlight):  # noqa: PLR2004 - a pair
@@ -61,7 +61,7 @@ class RowMarker:
         texts = text_columns(query)
         if not texts:
             raise OptionError(
-                f"the query {query.text!r} looks into no column of text, so there is nothing to mark"
+                f"the query {query.text!r} searches no text column, so there is nothing to mark"
             )
         self._hidden = frozenset(texts) - set(columns)
         self.columns_read = (*columns, *(name for name in texts if name in self._hidden))
@@ -134,7 +134,7 @@ def highlighter_of(snapshot: Snapshot, column: str, text: str) -> Highlighter:
     """What marks the matches of a query in a column."""
     query = query_of(snapshot, text, (column,))
     if not pa.types.is_string(snapshot.schema.field(column).type):
-        raise CommandError(f"highlight marks text, and column {column!r} is none")
+        raise CommandError(f"highlight marks text, and column {column!r} does not hold text")
     try:
         return Highlighter(query, column)
     except ValueError as bad:

@@ -37,7 +37,7 @@ def spelling_notes(snapshot: Snapshot, query: Query, refs: Iterable[SplitRef]) -
             if present:
                 other_spellings.setdefault((column, value), present[0])
     return [
-        f"column {column!r} holds whole values and minds their case: {value!r} finds nothing, "
+        f"column {column!r} matches whole values, with upper and lower case: {value!r} finds nothing, "
         f"{other!r} is there"
         for (column, value), other in other_spellings.items()
     ]

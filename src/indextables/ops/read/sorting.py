@@ -59,7 +59,7 @@ def sort_keys(snapshot: Snapshot, sort: str | Sequence[str]) -> Keys:
             raise SchemaError(f"sort: {no_column(snapshot.schema.names, unknown)}", column=unknown)
         if pa.types.is_nested(field.type):
             raise SchemaError(
-                f"rows have no order by {name!r}, which is {type_to_sql(field.type)}", column=name
+                f"rows cannot be sorted by {name!r}, which is {type_to_sql(field.type)}", column=name
             )
         if all(field.name != earlier for earlier, _ in keys):
             keys.append((field.name, (match[2] or "").lower() == "desc"))

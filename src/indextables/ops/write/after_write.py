@@ -28,7 +28,12 @@ def after_write(log: TransactionLog, options: Options | None = None) -> None:
         try:
             message = run(log, effective(log.left_by_commit() or log.snapshot(), options).write)
         except Exception:  # noqa: BLE001 - whatever it is, it must not look like a failed write
-            _log.warning("%s: the %s after the write failed; the write stands", log.uri, verb, exc_info=True)
+            _log.warning(
+                "%s: the %s after the write failed; the write itself is committed",
+                log.uri,
+                verb,
+                exc_info=True,
+            )
         else:
             if message is not None:
                 _log.info("%s: %s after the write: %s", log.uri, verb, message)

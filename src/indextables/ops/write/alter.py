@@ -118,7 +118,7 @@ def _change_columns(fields: list[dict[str, Any]], change: TableChange, base: Sna
         what = f"column {name} cannot be {refused_verb}" if refused_verb else f"{change.kind} is not possible"
         raise SchemaError(
             f"{base.store.uri}: {what}: the files of a table are read by the names of its columns. "
-            "CREATE OR REPLACE TABLE ... AS SELECT writes the table anew with other columns."
+            "CREATE OR REPLACE TABLE ... AS SELECT writes the table again with other columns."
         )
     if len(change.column) != 1:
         raise SchemaError(

@@ -58,7 +58,7 @@ class Order:
     def __post_init__(self) -> None:
         if self.dynamic and self.where is not None:
             raise OptionError(
-                "a condition and the partitions of the new rows exclude each other: both say what is replaced"
+                "a condition and the partitions of the new rows cannot be combined: both say what is replaced"
             )
         if self.overwrite_schema and (self.dynamic or self.where is not None):
             named = "the partitions of the new rows" if self.dynamic else "a condition"

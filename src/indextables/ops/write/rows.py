@@ -170,7 +170,7 @@ def _contradiction(current: IndexField, requested: IndexField, uri: str) -> Opti
     return OptionError(
         f"column {current.column!r} of {uri} is indexed as {_shown(current)}, and this write asks for "
         f"{_shown(requested)}. Leave the setting out, or change it with update_properties and MERGE SPLITS, "
-        "which indexes the existing splits anew.",
+        "which indexes the existing splits again.",
         column=current.column,
     )
 

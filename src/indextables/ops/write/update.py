@@ -119,7 +119,7 @@ def _values(value: NewValue, matching: pa.Table, field: pa.Field) -> pa.Array:
             new_values = pa.array([value], kind).take(pa.array([0] * matching.num_rows))
         except (pa.ArrowException, TypeError, ValueError) as bad:
             raise SchemaError(
-                f"column {field.name!r} holds {field.type}, and {value!r} is no such value"
+                f"column {field.name!r} holds {field.type}, and {value!r} is not such a value"
             ) from bad
     return new_values
 

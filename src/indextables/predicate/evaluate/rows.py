@@ -18,6 +18,7 @@ from indextables.errors import PredicateError
 from indextables.lazy import pc
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field, struct_leaf
+from indextables.pages import page
 from indextables.predicate.evaluate.casts import cast_values
 from indextables.predicate.evaluate.ordering import compare_array
 from indextables.predicate.evaluate.texts import text_matches
@@ -58,7 +59,7 @@ def require_exact(node: Node) -> None:
         if isinstance(item, Unknown):
             raise PredicateError(
                 f"the filter cannot be applied exactly: {item.text} is not supported here; "
-                "docs/filters.md lists the operators and functions a filter may contain",
+                f"{page('filters')} lists the operators and functions a filter may contain",
                 part=item.text,
             )
 
@@ -78,7 +79,7 @@ def mask(
         first = pc.index(answer.failed, True).as_py()
         raise PredicateError(
             f"{answer.cause} fails for row {first} of the batch: a value that cannot be cast, an overflow "
-            "and a division by zero are errors (ANSI); exclude such rows by a condition that stands before it"
+            "and a division by zero are errors (ANSI); exclude such rows by a condition before it"
         )
     truth: pa.Array | pa.ChunkedArray | pa.Scalar = answer.values
     if isinstance(truth, pa.Scalar):

@@ -106,7 +106,7 @@ def _touched(request: JvmRequest, snapshot: Snapshot, node: Node | None) -> Touc
     }
     if not touched_names <= set(by_name):
         raise TableError(
-            f"{request.path}: Spark read {min(touched_names - set(by_name))}, which is no file of version "
+            f"{request.path}: Spark read {min(touched_names - set(by_name))}, which is not a file of version "
             f"{snapshot.version}; nothing was changed",
             uri=request.path,
         )

@@ -79,7 +79,7 @@ _ENVIRONMENT = (
 )
 _COMPANION = (
     "A companion index beside a Delta table cannot be built here: search the Delta table as it is with "
-    "it.DeltaTable.open(path).search(query), or copy its rows into a table of ours as docs/delta.md shows."
+    "it.DeltaTable.open(path).search(query), or copy its rows into a table of ours."
 )
 _ADVICE: tuple[tuple[str, Advice], ...] = (
     (r"OPTIMIZE\b.*?\bZORDER\b", Advice(_ZORDER, unneeded=False)),

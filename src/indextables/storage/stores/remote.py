@@ -291,8 +291,8 @@ class RemoteStore:
             raise replaced(path, uri=self._uri) from cause
         if _ROLE_SERVICE.search(text):
             raise StorageError(
-                f"Could not {verb} {place}: no credentials were given, and this machine has no role to "
-                f"bring any. To give some, {_GIVE_CREDENTIALS[parse_url(self._uri).kind]}.",
+                f"Could not {verb} {place}: no credentials were given, and this machine has no role that "
+                f"provides any. To give some, {_GIVE_CREDENTIALS[parse_url(self._uri).kind]}.",
                 uri=self._uri, path=path,
             ) from cause  # fmt: skip
         final = isinstance(error, _REFUSALS) or _NO_BUCKET.search(text) is not None

@@ -209,7 +209,7 @@ class SearchRequest:
 def fields_of(table: Table | DeltaTable) -> TableFields:
     """The fields of a table, at this moment."""
     if not isinstance(table, Table):
-        raise OptionError("a Delta table is not asked this way")
+        raise OptionError("a Delta table cannot be queried this way")
     return TableFields(snapshot_of(table), datetime.now(UTC))
 
 

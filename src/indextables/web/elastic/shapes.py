@@ -21,7 +21,9 @@ _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 
 def refused(reason: str) -> QueryError:
     """The error for what cannot be answered exactly."""
-    return QueryError(f"{reason}; what is supported stands in docs/serve.md", elastic=True)
+    return QueryError(
+        f"{reason}; the page serve.md of the documentation lists what is supported", elastic=True
+    )
 
 
 def document(text: bytes) -> dict[str, Any]:

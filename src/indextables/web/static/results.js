@@ -95,7 +95,7 @@ export function showHow(found) {
     if (search.scanned) fact("Without a usable index, scanned", plural(search.scanned, "file"));
     fact("Rows the words are in", count(search.hits));
   }
-  if (found.engine && found.engine !== "none") fact("Log replayed by", found.engine);
+  if (found.engine && found.engine !== "none") fact("Log read with", `the ${found.engine} engine`);
   const part = (n, kind) => h("i", { class: kind, style: { width: `${(100 * n) / Math.max(1, files)}%` } });
   const funnel = files ? [h("div", { class: "funnel", role: "img", "aria-label": `${read} of ${files} files were looked into` }, part(read, "read"), part(files - read, ""))] : [];
   $("how-body").replaceChildren(...funnel, h("dl", { class: "facts" }, facts));

@@ -338,7 +338,7 @@ def _missing(job: RepairJob, contents: LogContents) -> tuple[str, ...]:
                 unusable_indexes += 1
                 if unusable_indexes <= _SHOWN:
                     _log.warning(
-                        "the index of %s cannot be used: %s; MERGE SPLITS writes it anew",
+                        "the index of %s cannot be used: %s; MERGE SPLITS builds it again",
                         finding.path, finding.index,
                     )  # fmt: skip
     if len(missing) > _SHOWN:
