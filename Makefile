@@ -15,6 +15,7 @@ MUTANTS ?= 200
 LISTS  ?= 100
 TURNS  ?= 100
 INGESTIONS ?= 100
+STREAMS ?= 20
 JOBS   ?= 2
 DOORS  ?= 0:1000
 KEEP   ?=
@@ -89,6 +90,7 @@ harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS, KILLS, power cuts and M
 	cd tests && $(abspath $(BIN))/python -m harness.kills --until $(KILLS)
 	cd tests && $(abspath $(BIN))/python -m lists.processes --until $(LISTS)
 	cd tests && $(abspath $(BIN))/python -m ingestion.run --until $(INGESTIONS)
+	cd tests && $(abspath $(BIN))/python -m streams.kills --until $(STREAMS)
 	cd tests && $(abspath $(BIN))/python -m versions.two_versions --until $(TURNS)
 	cd tests && $(abspath $(BIN))/python -m harness.stories --keep
 	cd tests && $(abspath $(BIN))/python -m harness.power --replays 1080 --keep

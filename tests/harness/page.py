@@ -138,6 +138,32 @@ def ingestion_text() -> str:
     return "\n".join(lines)
 
 
+def streams_text() -> str:
+    """Streams that are killed and started again."""
+    found = _result("stream-kills")
+    lines = [
+        "A Spark application copies five tables with a stream each, two files at a time, while another process appends to",
+        "them: three of ours, and two Delta tables that deltalake writes. The application, its JVM and its Python workers are",
+        "killed with SIGKILL, at any moment or soon after a batch was begun, and started again from the checkpoints, ten times",
+        "in a story. Then each copy must have every row once.",
+        "",
+        f"`cd tests && python -m streams.kills --until {found['runs'] if found else 20}`"
+        + (f", over {found['commit']}" if found else ""),
+    ]
+    if found:
+        kills, moments = found["kills"], found["moments"]
+        lines += [
+            "",
+            "| streams of our tables killed | of Delta tables | in the middle of a batch | rows compared | broken |",
+            "|---:|---:|---:|---:|---:|",
+            (
+                f"| {kills.get('ours', 0):,} | {kills.get('delta', 0):,} | {moments.get('in a batch', 0):,} | "
+                f"{found['rows']:,} | {len(found['broken']):,} |"
+            ),
+        ]
+    return "\n".join(lines)
+
+
 def stories_text() -> str:
     """Stories of other systems, and what becomes of them here."""
     told = _result("stories")
@@ -424,6 +450,7 @@ def render(page: str) -> str:
         "kills": kills_text(),
         "lists": lists_text(),
         "ingestion": ingestion_text(),
+        "streams": streams_text(),
         "stories": stories_text(),
         "two versions": versions_text(),
         "power": power_text(),

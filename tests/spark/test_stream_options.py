@@ -132,6 +132,18 @@ def test_an_option_that_makes_no_sense_is_refused_by_load(
         spark.readStream.format("indextables").options(**options).load(table.uri)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "IndexTables",
+        "io.indextables.spark.core.IndexTables4SparkTableProvider",
+        "io.indextables.provider.IndexTablesProvider",
+    ],
+)
+def test_a_stream_knows_every_name_of_the_format(spark: SparkSession, table: it.Table, name: str) -> None:
+    assert spark.readStream.format(name).load(table.uri).columns == ["id", "p", "text"]
+
+
 def test_a_stream_has_the_columns_of_its_table(spark: SparkSession, table: it.Table) -> None:
     reader = spark.readStream.format("indextables")
     assert reader.load(table.uri).schema == spark.read.format("indextables").load(table.uri).schema

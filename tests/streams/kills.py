@@ -1,16 +1,15 @@
-"""Streams that are killed: `python -m streams.kills --seeds 0:50`, from the directory `tests`.
+"""Streams that are killed: `python -m streams.kills --seeds 0:10`, from the directory `tests`.
 
-`--until 50` goes on where the last run ended and keeps the figures.
+`--until 20` goes on where the last run ended and keeps the figures.
 
-Ten seeds are one story: a table that somebody appends to, and a stream that copies it to another one,
-two files at a time. Each seed kills the driver, its JVM and its Python workers with SIGKILL at a moment that
-it draws, and starts the stream again from its checkpoint. In the end the copy must have every row of the
-table exactly once. Stories take turns: a table of ours, a Delta table that deltalake appends to.
+Ten seeds are one story: five tables that somebody appends to, three of ours and two of Delta's, and an
+application with a stream for each that copies it to another table, two files at a time. Each seed kills the
+driver, its JVM and its Python workers with SIGKILL at a moment that it draws, and starts the streams again
+from their checkpoints. In the end the copies must have every row exactly once.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import signal
@@ -31,9 +30,8 @@ import indextables as it
 from support.seeded import run_from_command_line
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / "stream-kills.json"
-STORY = 10
-"""Seeds of one story."""
-KINDS = ("ours", "delta")
+KINDS = ("ours", "ours", "ours", "delta", "delta")
+"""The tables of a story."""
 _PATIENCE_S = 600
 _SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 _APPLICATION = """
@@ -41,15 +39,18 @@ import sys
 from pyspark.sql import SparkSession
 import indextables as it
 
-source, target, checkpoint, kind = sys.argv[1:]
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 spark = it.connect(it.configure(builder).getOrCreate(), check=False)
-frame = spark.readStream.format("indextables").option("maxFilesPerTrigger", "2").load(source)
-writer = frame.writeStream.format("indextables").option("checkpointLocation", checkpoint)
-writer = writer.trigger(availableNow=True) if kind == "end" else writer.trigger(processingTime="0 seconds")
-query = writer.start(target)
+follow, roots = sys.argv[1] == "follow", sys.argv[2:]
+queries = []
+for root in roots:
+    frame = spark.readStream.format("indextables").option("maxFilesPerTrigger", "2").load(root + "/source")
+    writer = frame.writeStream.format("indextables").option("checkpointLocation", root + "/checkpoint")
+    writer = writer.trigger(processingTime="0 seconds") if follow else writer.trigger(availableNow=True)
+    queries.append(writer.start(root + "/target"))
 print("started", flush=True)
-query.awaitTermination()
+for query in queries:
+    query.awaitTermination()
 print("ended", flush=True)
 """
 
@@ -65,7 +66,7 @@ class Tally:
     runs: int = 0
     """Seeds that were run, from 0 on."""
     kills: Counter[str] = field(default_factory=Counter)
-    """By the kind of table."""
+    """Streams that were killed, by the kind of table."""
     moments: Counter[str] = field(default_factory=Counter)
     """Whether the checkpoint had a batch that was begun and not finished."""
     rows: int = 0
@@ -85,57 +86,75 @@ class Tally:
         return cls(**{**figures, **counters})
 
 
-class Story:
-    """One table, one stream over it, and those who append and kill."""
+class Copy:
+    """One table and the stream that copies it."""
 
-    def __init__(self, root: Path, kind: str, tally: Tally) -> None:
-        self.kind, self.tally = kind, tally
-        self.source, self.target, self.checkpoint = (str(root / name) for name in ("source", "target", "c"))
-        self._numbers = itertools.count()
-        self._appended = 0
-        self._append = _append_to_ours if kind == "ours" else _append_to_delta
+    def __init__(self, root: Path, kind: str) -> None:
+        self.root, self.kind = root, kind
+        self.appended = 0
         self.append()
 
     def append(self) -> None:
         """Commit three rows to the table."""
-        ids = [next(self._numbers) for _ in range(3)]
-        rows = pa.table({"id": ids, "text": [f"row {number}" for number in ids]}, schema=_SCHEMA)
-        self._append(self.source, rows)
-        self._appended += len(ids)
+        ids = range(self.appended, self.appended + 3)
+        rows = pa.table({"id": list(ids), "text": [f"row {number}" for number in ids]}, schema=_SCHEMA)
+        append_to = _append_to_ours if self.kind == "ours" else _append_to_delta
+        append_to(str(self.root / "source"), rows)
+        self.appended += len(ids)
+
+    def last(self, what: str) -> int:
+        """The number of the newest batch that the checkpoint has offsets or a commit of; -1 for none."""
+        directory = self.root / "checkpoint" / what
+        names = os.listdir(directory) if directory.exists() else []
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+    def require_once(self) -> None:
+        """Compare the copy with the table."""
+        copied = it.Table.open(str(self.root / "target")).scan(columns=["id"]).read_all()["id"].to_pylist()
+        try:
+            require_once(self.appended, copied)
+        except Finding as finding:
+            raise Finding(f"{self.root.name} ({self.kind}): {finding}") from finding
+
+
+class Story:
+    """Some tables, an application that copies them, and somebody who appends and kills."""
+
+    def __init__(self, root: Path, kinds: Sequence[str], tally: Tally) -> None:
+        self.tally = tally
+        self.copies = [Copy(root / f"t{number}", kind) for number, kind in enumerate(kinds)]
 
     def kill(self, seed: int) -> None:
-        """Run the stream, appending meanwhile, and kill it at the moment that the seed draws."""
+        """Run the streams, appending meanwhile, and kill them at the moment that the seed draws."""
         chance = random.Random(f"stream {seed}")
-        with _Application(self, "follow") as application:
+        with _Application(self.copies, "follow") as application:
             application.wait_for("started")
-            begun = self._last("offsets")
-            for _ in range(chance.randint(1, 6)):
-                self.append()
+            begun = [copy.last("offsets") for copy in self.copies]
+            for copy in self.copies:
+                for _ in range(chance.randint(1, 3)):
+                    copy.append()
             if chance.random() < 0.5:
                 time.sleep(chance.uniform(0, 3))
             else:
                 # Soon after a batch was begun it is half done.
-                application.wait_until(lambda: self._last("offsets") > begun)
+                chosen = chance.randrange(len(self.copies))
+                application.wait_until(lambda: self.copies[chosen].last("offsets") > begun[chosen])
                 time.sleep(chance.uniform(0, 0.5))
             application.kill()
-        during = self._last("offsets") > self._last("commits")
-        self.tally.kills[self.kind] += 1
-        self.tally.moments["in a batch" if during else "between batches"] += 1
+        for copy in self.copies:
+            during = copy.last("offsets") > copy.last("commits")
+            self.tally.kills[copy.kind] += 1
+            self.tally.moments["in a batch" if during else "between batches"] += 1
 
     def end(self) -> None:
-        """Let the stream read the rest, and compare."""
-        self.append()
-        with _Application(self, "end") as application:
+        """Let the streams read the rest, and compare."""
+        for copy in self.copies:
+            copy.append()
+        with _Application(self.copies, "end") as application:
             application.wait_for("ended")
-        copied = it.Table.open(self.target).scan(columns=["id"]).read_all()["id"].to_pylist()
-        require_once(self._appended, copied)
-        self.tally.rows += self._appended
-
-    def _last(self, what: str) -> int:
-        """The number of the newest batch that the checkpoint has offsets or a commit of; -1 for none."""
-        directory = Path(self.checkpoint, what)
-        names = os.listdir(directory) if directory.exists() else []
-        return max((int(name) for name in names if name.isdigit()), default=-1)
+        for copy in self.copies:
+            copy.require_once()
+            self.tally.rows += copy.appended
 
 
 def require_once(appended: int, copied: Sequence[int]) -> None:
@@ -148,10 +167,10 @@ def require_once(appended: int, copied: Sequence[int]) -> None:
 
 
 class _Application:
-    """A driver with one stream, in a group of processes of its own."""
+    """A driver with a stream for each copy, in a group of processes of its own."""
 
-    def __init__(self, story: Story, kind: str) -> None:
-        command = [sys.executable, "-c", _APPLICATION, story.source, story.target, story.checkpoint, kind]
+    def __init__(self, copies: Sequence[Copy], kind: str) -> None:
+        command = [sys.executable, "-c", _APPLICATION, kind, *(str(copy.root) for copy in copies)]
         self._errors = tempfile.TemporaryFile(mode="w+")
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self._errors, text=True, start_new_session=True
@@ -211,24 +230,22 @@ def _append_to_delta(path: str, rows: pa.Table) -> None:
     write_deltalake(path, rows, mode="append")
 
 
-def run_story(root: Path, kind: str, seeds: range, tally: Tally) -> None:
-    """Kill a stream once for each seed, and compare at the end."""
-    story = Story(root, kind, tally)
+def run_story(root: Path, kinds: Sequence[str], seeds: range, tally: Tally) -> None:
+    """Kill the streams once for each seed, and compare at the end."""
+    story = Story(root, kinds, tally)
     for seed in seeds:
         story.kill(seed)
     story.end()
 
 
-def run_seeds(seeds: range, tally: Tally, tell: Callable[[str], object] = print) -> None:
+def run_seeds(seeds: range, tally: Tally) -> None:
     """Run the story of some seeds; one that breaks is kept in the tally by its first seed."""
     began = time.monotonic()
-    kind = KINDS[seeds.start // STORY % len(KINDS)]
     with tempfile.TemporaryDirectory(prefix="streams-") as root:
         try:
-            run_story(Path(root), kind, seeds, tally)
+            run_story(Path(root), KINDS, seeds, tally)
         except Finding as finding:
             tally.broken[str(seeds.start)] = str(finding)
-            tell(f"seeds {seeds.start} to {seeds.stop - 1} ({kind}): {finding}")
     tally.runs = seeds.stop
     tally.seconds += time.monotonic() - began
 

@@ -77,7 +77,7 @@ final class PythonProcess {
 
   static RuntimeException lost(String op, Exception e) {
     boolean reads = "describe".equals(op) || "exists".equals(op) || "relation".equals(op) || "plan".equals(op)
-      || "statement".equals(op);
+      || "statement".equals(op) || "stream_open".equals(op) || "stream_offset".equals(op) || "stream_batch".equals(op);
     return new IllegalStateException("Python went away while it answered '" + op + "': " + e.getMessage() + ". "
       + (reads ? "Nothing was written; run the statement again."
                : "What it was writing may or may not have been committed: look at the history of the table."), e);
