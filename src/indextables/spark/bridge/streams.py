@@ -19,7 +19,10 @@ from indextables.spark.stream.source import Columns, TableStream
 
 
 def open_stream(request: JvmRequest) -> dict[str, Any]:
-    """The columns of the table as a DataFrame shows them and as its log does, and the newest version."""
+    """What is asked again with every question about the stream: its columns, and the options of its table.
+
+    The columns are given as a DataFrame shows them and as the log does, with the newest version.
+    """
     if request.arguments.get("declared"):
         raise TableError(OWN_SCHEMA)
     stream = _stream(request)
@@ -33,6 +36,7 @@ def open_stream(request: JvmRequest) -> dict[str, Any]:
         "schema": str(no_rows._jdf.schema().json()),
         "columns": snapshot.metadata.schema_string,
         "version": snapshot.version,
+        "table": dict(stream.settings.table),
     }
 
 
@@ -78,7 +82,8 @@ def write(request: JvmRequest) -> dict[str, Any]:
 
 
 def _stream(request: JvmRequest) -> TableStream:
-    return TableStream.of(request.spark, request.path, request.options)
+    opened = request.arguments["opened"]
+    return TableStream.of(request.spark, request.path, request.options, opened.get("table"))
 
 
 def _columns(request: JvmRequest) -> Columns:

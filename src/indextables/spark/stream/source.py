@@ -26,7 +26,7 @@ from indextables.log.history import Timeline, first_since, moment_of
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, MetadataAction, RemoveAction
 from indextables.spark.open_logs import open_log
-from indextables.spark.options import STREAM_READ_KEYS, CallSettings, settings_for
+from indextables.spark.options import STREAM_READ_KEYS, CallSettings, settings_for, split
 from indextables.spark.read.version import snapshot_of
 from indextables.spark.stream.offset import StreamOffset
 
@@ -42,9 +42,18 @@ class TableStream:
     settings: CallSettings
 
     @classmethod
-    def of(cls, spark: Any, path: str, options: Mapping[str, str]) -> TableStream:
-        """The stream that a `load` describes; an option that makes no sense is an error."""
-        stream = cls(spark, path, settings_for(spark, options, STREAM_READ_KEYS, path))
+    def of(
+        cls, spark: Any, path: str, options: Mapping[str, str], table: Mapping[str, str] | None = None
+    ) -> TableStream:
+        """The stream that a `load` describes; an option that makes no sense is an error.
+
+        `table` are the options of the table as they were when the query started, if it has.
+        """
+        if table is None:
+            settings = settings_for(spark, options, STREAM_READ_KEYS, path)
+        else:
+            settings = CallSettings(split(options, STREAM_READ_KEYS)[0], table)
+        stream = cls(spark, path, settings)
         _ = stream._starting_version, stream._starting_ms, stream._limits
         stream.settings.flag("skipChangeCommits")
         stream.settings.flag("ignoreDeletes")

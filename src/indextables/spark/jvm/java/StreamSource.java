@@ -19,10 +19,14 @@ import org.apache.spark.sql.types.StructType;
  * nobody reads and files that no row can match are left out, which streams of the second kind do not do.
  */
 public class StreamSource implements Source, SupportsTriggerAvailableNow {
+  /** Spark asks a hundred times a second while there is nothing new; the log is listed ten times. */
+  private static final long PAUSE_NS = 100000000L;
+
   private final String path;
   private final Map options;
-  private final Map opened;
+  private Map opened = new HashMap();
   private volatile Object until = null;
+  private long idleSince = 0L;
 
   StreamSource(String path, Map options, boolean declared) {
     this.path = path;
@@ -48,8 +52,12 @@ public class StreamSource implements Source, SupportsTriggerAvailableNow {
   public ReadLimit getDefaultReadLimit() { return new OptionLimit(); }
 
   public org.apache.spark.sql.connector.read.streaming.Offset latestOffset(org.apache.spark.sql.connector.read.streaming.Offset start, ReadLimit limit) {
-    return new Position((String) ask("stream_offset", new Object[] {
-      "start", start == null ? null : start.json(), "until", until, "limited", Boolean.valueOf(!(limit instanceof ReadAllAvailable))}, new HashMap()).get("offset"));
+    if (idleSince > 0L) java.util.concurrent.locks.LockSupport.parkNanos(idleSince + PAUSE_NS - System.nanoTime());
+    String text = start == null ? null : start.json();
+    String end = (String) ask("stream_offset", new Object[] {
+      "start", text, "until", until, "limited", Boolean.valueOf(!(limit instanceof ReadAllAvailable))}, new HashMap()).get("offset");
+    idleSince = end.equals(text) ? System.nanoTime() : 0L;
+    return new Position(end);
   }
 
   public scala.Option getOffset() { throw new UnsupportedOperationException("Spark asks a source with limits for latestOffset"); }
