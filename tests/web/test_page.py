@@ -92,7 +92,7 @@ def test_how_an_answer_was_found_is_told_with_its_time_and_bytes(page):
     told = dict(
         zip(page.locator("#how dt").all_inner_texts(), page.locator("#how dd").all_inner_texts(), strict=True)
     )
-    assert told["Files of the table"] == "3"
+    assert told["Files in the table"] == "3"
     assert told["Time"].endswith(" ms")
     assert re.fullmatch(r"[\d,.]+ (B|KiB)|nothing: it was still in memory", told["Read from files"])
 

@@ -363,7 +363,7 @@ class _Parser:
         expression = self.text[start : self.at].replace("\\/", "/")
         self.at += 1
         if self.at < len(self.text) and not self.here().isspace() and self.here() not in ")^":
-            self.bad("'/' begins a regular expression, and more stands right behind it", at)
+            self.bad("'/' begins a regular expression, and text follows right after it", at)
         if not expression:
             self.bad("an empty regular expression", at, "write /err(or)?s?/")
         return RegexPart(expression, at)

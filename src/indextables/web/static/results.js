@@ -84,16 +84,16 @@ export function showHow(found) {
   fact("Time", `${found.milliseconds.toLocaleString("en")} ms`);
   if (found.bytes_read !== undefined) fact("Read from files", found.bytes_read ? bytes(found.bytes_read) : "nothing: it was still in memory");
   if (files) {
-    fact("Files of the table", count(files));
+    fact("Files in the table", count(files));
     fact("Ruled out by partition", count(found.pruned_by_partition));
     fact("Ruled out by statistics", count(found.skipped_by_statistics));
     if (search?.ruled_out) fact("Ruled out by word filters", count(search.ruled_out));
-    fact("Left to look into", count(read));
+    fact("Files searched", count(read));
   }
   if (search?.splits) {
     fact("Answered by the index", plural(search.by_index, "file"));
     if (search.scanned) fact("Without a usable index, scanned", plural(search.scanned, "file"));
-    fact("Rows the words are in", count(search.hits));
+    fact("Rows with the words", count(search.hits));
   }
   if (found.engine && found.engine !== "none") fact("Log read with", `the ${found.engine} engine`);
   const part = (n, kind) => h("i", { class: kind, style: { width: `${(100 * n) / Math.max(1, files)}%` } });
