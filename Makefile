@@ -19,11 +19,12 @@ STREAMS ?= 20
 JOBS   ?= 2
 DOORS  ?= 0:1000
 KEEP   ?=
+SPARK  ?= 4.3
 # JOBS processes share the files, the longest first; a Spark session belongs to its process.
 SHARDS := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install java browser demo test test-fast test-sample test-long wheel test-wheel check bench simulate harness doors golden docs clean
+.PHONY: help install java browser demo test test-fast test-sample test-long wheel test-wheel test-spark test-spark-core check bench simulate harness doors golden docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -65,6 +66,13 @@ wheel: $(STAMP) ## build what a release publishes into dist/: the wheel has Java
 
 test-wheel: wheel ## install the wheel into empty environments, and use it there
 	$(BIN)/python scripts/test_wheel.py
+
+test-spark: wheel ## run the whole Spark suite from the wheel on SPARK=3.5, 4.0, 4.1, 4.2 or 4.3
+	$(BIN)/python scripts/test_spark.py $(SPARK) -m "spark and not long" $(SHARDS) tests
+
+test-spark-core: wheel ## run its core, every verb and door once, on Spark 3.5 and 4.0
+	$(BIN)/python scripts/test_spark.py 3.5 -m core tests/spark
+	$(BIN)/python scripts/test_spark.py 4.0 -m core tests/spark
 
 check: $(STAMP) ## lint, check the format and the types, Python's and Java's
 	$(BIN)/ruff check .

@@ -23,6 +23,8 @@ _FIGURES = DOCS.parent / "benchmarks" / "results" / "delta.json"
 _FROM, _TO = "<!-- written by scripts/write_pages.py from benchmarks/results/delta.json -->", "<!-- end -->"
 _LOG_FORMS = DOCS.parent / "benchmarks" / "results" / "log_forms.json"
 _LOGS_FROM = "<!-- written by scripts/write_pages.py from benchmarks/results/log_forms.json -->"
+_SPARKS = DOCS.parent / "tests" / "spark_versions.json"
+_SPARKS_FROM = "<!-- written by scripts/write_pages.py from tests/spark_versions.json -->"
 _SIZES = ("1k", "10k", "100k", "1M")
 _FORMS = (("", ("list", "prune 1%")), (" in commits alone", ("list commits", "prune commits")))
 _SYSTEMS = {
@@ -176,6 +178,21 @@ def log_forms() -> str:
     return before + _LOGS_FROM + "\n" + "\n".join(lines) + "\n" + _TO + after
 
 
+def deploy() -> str:
+    """The page on where it runs, with what the Spark suite came to on each version of Spark."""
+    before, _, rest = (DOCS / "deploy.md").read_text().partition(_SPARKS_FROM)
+    _, _, after = rest.partition(_TO)
+    lines = [
+        "| Spark | passed | failed | skipped, and why | minutes | commit |",
+        "| --- | --: | --: | --- | --: | --- |",
+    ]
+    for version, run in (json.loads(_SPARKS.read_text()) if _SPARKS.exists() else {}).items():
+        skipped = "; ".join(f"{count} {reason}" for reason, count in run["skipped"].items())
+        cells = (version, run["passed"], run["failed"], skipped, run["minutes"], run["commit"])
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return before + _SPARKS_FROM + "\n" + "\n".join(lines) + "\n" + _TO + after
+
+
 def delta() -> str:
     """The page on Delta tables, with the seconds of each engine as they were measured last."""
     before, _, rest = (DOCS / "delta.md").read_text().partition(_FROM)
@@ -204,6 +221,7 @@ PAGES = {
     "reference/cli.md": command_line,
     "decisions/index.md": decisions,
     "delta.md": delta,
+    "deploy.md": deploy,
     "howto/logs.md": log_forms,
 }
 

@@ -46,7 +46,9 @@ def asked_for(requirements: list[str]) -> set[str]:
 CORE = asked_for(PROJECT["project"]["dependencies"])
 SPARK = asked_for(PROJECT["project"]["optional-dependencies"]["spark"])
 SERVE = asked_for(PROJECT["project"]["optional-dependencies"]["serve"])
-DEVELOPMENT = asked_for(PROJECT["dependency-groups"]["dev"] + PROJECT["dependency-groups"]["bench"])
+DEVELOPMENT = asked_for(
+    [item for group in PROJECT["dependency-groups"].values() for item in group if isinstance(item, str)]
+)
 
 
 def imported(below: str, *, outside: tuple[str, ...] = ()) -> set[str]:

@@ -161,6 +161,7 @@ def test_it_sql_with_a_session_knows_views_and_session_settings(spark, path, vie
     assert it.sql(f"MERGE SPLITS {view} DRY RUN", spark=spark)["merge_groups"].to_pylist() == [2]
 
 
+@pytest.mark.core
 def test_merge_on_the_executors_keeps_rows_and_searches(spark, path):
     frame = spark.read.format("indextables").load(path)
     before = sorted(map(tuple, frame.collect()))
@@ -197,6 +198,7 @@ def test_a_condition_without_an_offset_is_read_in_the_zone_of_the_session(spark,
     assert [row["id"] for row in table.refresh().scan().read_all().to_pylist()] == [0]
 
 
+@pytest.mark.core
 def test_the_whole_manual_recovery_in_spark(spark, tmp_path, path):
     """The specification's workflow: repair, back up, swap, verify."""
     from pathlib import Path

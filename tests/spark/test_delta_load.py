@@ -66,6 +66,7 @@ def rows(log, request):
     return [at for at in range(40) if at not in deleted]
 
 
+@pytest.mark.core
 def test_load_reads_the_rows_the_log_has(spark, log, rows):
     frame = spark.read.format("indextables").load(path_of(log))
     assert frame.columns == ["id", "p", "name"]
@@ -95,6 +96,7 @@ def test_an_older_version_is_read_as_it_was(spark, log, rows):
     assert ids(spark.sql(text)) == [at for at in rows if at < 20]
 
 
+@pytest.mark.core
 def test_sql_by_path_reads_the_newest_version(spark, log, rows):
     text = f"SELECT id FROM indextables.`{path_of(log)}` WHERE p = 'x0'"
     even = [at for at in rows if at // 10 % 2 == 0]

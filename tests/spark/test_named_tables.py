@@ -30,8 +30,8 @@ EVERY = [*STATEMENTS, *MORE]
     ("prefix", "below", "statements"),
     [
         pytest.param("named.", "named", EVERY, id="session catalog"),
-        pytest.param("lake.deep.", "lake/deep", CORE, id="directory catalog, core"),
-        pytest.param(None, "paths", CORE, id="path, core"),
+        pytest.param("lake.deep.", "lake/deep", CORE, id="directory catalog, core", marks=pytest.mark.core),
+        pytest.param(None, "paths", CORE, id="path, core", marks=pytest.mark.core),
         pytest.param("lake.wide.", "lake/wide", EVERY, id="directory catalog", marks=pytest.mark.long),
         pytest.param(None, "more-paths", EVERY, id="path", marks=pytest.mark.long),
     ],
@@ -40,5 +40,5 @@ def test_every_statement_gives_its_rows_and_makes_its_one_commit(spark, warehous
     def run(sql: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in spark.sql(sql).collect()]
 
-    failures = wrong(run, Place(prefix, warehouse / below), statements)
+    failures = wrong(run, Place(prefix, warehouse / below), statements, spark.version)
     assert not failures, "\n".join(failures)

@@ -26,6 +26,7 @@ def operations(path) -> list[str]:
     return [row["operation"] for row in it.Table.open(path).history().to_pylist()]
 
 
+@pytest.mark.core
 def test_frames_are_saved_appended_and_overwritten_by_name(spark, place):
     two = spark.createDataFrame([(1, "a"), (2, "b")], "id int, day string")
     two.write.format("indextables").partitionBy("day").saveAsTable("frames.saved")

@@ -46,6 +46,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.core
 def test_files_are_skipped_per_query_and_the_metrics_say_so(spark: SparkSession, events: Path) -> None:
     """H9: considered, pruned by partition, skipped by statistics, kept."""
     frame = read(spark, events)
@@ -140,6 +141,7 @@ def test_partition_values_come_back_exactly(spark: SparkSession, odd: Path) -> N
         assert [row.id for row in found] == [at], value
 
 
+@pytest.mark.core
 def test_partition_filters_are_exact_for_any_expression(spark: SparkSession, odd: Path) -> None:
     frame = read(spark, odd)
     cases: dict[str, Callable[[str | None], bool]] = {
@@ -155,6 +157,7 @@ def test_partition_filters_are_exact_for_any_expression(spark: SparkSession, odd
         assert {row.id for row in frame.filter(condition).select("id").collect()} == expected, condition
 
 
+@pytest.mark.core
 def test_typed_partition_values_of_every_kind(spark: SparkSession, tmp_path: Path) -> None:
     """H7: typed, not textual, in any session zone."""
     columns = {

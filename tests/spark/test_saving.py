@@ -63,6 +63,7 @@ def table(spark: SparkSession, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.core
 def test_the_first_save_makes_a_table(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "new"
     rows(spark, range(20)).write.format("indextables").partitionBy("p").option("userMetadata", "hello").save(
@@ -114,6 +115,7 @@ def test_empty_frames_append_nothing_and_overwrite_to_nothing(
     assert read(spark, tmp_path / "empty").columns == ["id", "message", "p"]
 
 
+@pytest.mark.core
 def test_replace_where_replaces_those_rows_only(spark: SparkSession, table: Path) -> None:
     save(rows(spark, range(100, 102), p="1"), table, "overwrite", replaceWhere="p = 1")
     assert ids(spark, table) == [0, 2, 3, 5, 6, 8, 100, 101]
@@ -141,6 +143,7 @@ def test_conditions_are_read_in_the_zone_of_the_session(spark: SparkSession, tmp
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.core
 def test_dynamic_overwrite_replaces_the_partitions_it_writes(spark: SparkSession, table: Path) -> None:
     save(rows(spark, range(200, 201), p="2"), table, "overwrite", partitionOverwriteMode="dynamic")
     assert ids(spark, table) == [0, 1, 3, 4, 6, 7, 200]
@@ -162,6 +165,7 @@ def test_overwrite_schema_changes_columns_and_partitioning(spark: SparkSession, 
     assert read(spark, table, versionAsOf=1).columns == ["id", "message", "p"]
 
 
+@pytest.mark.core
 def test_merge_schema_adds_columns_and_without_it_the_difference_is_shown(
     spark: SparkSession, table: Path
 ) -> None:
@@ -230,6 +234,7 @@ def test_a_null_in_a_not_null_column_is_refused_as_our_error(spark: SparkSession
     assert ids(spark, tmp_path / "t") == [0, 1]
 
 
+@pytest.mark.core
 def test_optimize_write_gathers_partitions_into_few_files(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(0, 400, 1, 8).selectExpr("id", "'m' AS message", "cast(id % 4 AS int) AS p")
     frame.write.format("indextables").partitionBy("p").option("optimizeWrite", "true").save(

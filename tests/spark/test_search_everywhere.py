@@ -155,6 +155,7 @@ def test_views_over_a_search_are_live_unless_they_name_a_version(spark: SparkSes
     spark.sql("DROP VIEW old_hits")
 
 
+@pytest.mark.core
 def test_rows_are_changed_by_searches_in_one_commit_each(spark: SparkSession, changing: str) -> None:
     def rows() -> dict[int, str | None]:
         return {row["id"]: row["message"] for row in it.Table.open(changing).scan().read_all().to_pylist()}
@@ -213,6 +214,7 @@ def test_many_hits_on_executors_are_the_same(
     assert ids(frame.filter(f"{ERROR} OR id = 4").select("id")) == [1, 3, 4, 5]
 
 
+@pytest.mark.core
 @pytest.mark.usefixtures("logs")
 def test_a_cached_table_is_searched_too(spark: SparkSession) -> None:
     frame = spark.table("logs_by_name").cache()

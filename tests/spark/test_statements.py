@@ -100,6 +100,7 @@ def test_a_self_join_searches_each_side_by_itself(spark: SparkSession, logs: str
     )
 
 
+@pytest.mark.core
 def test_all_columns_and_the_function_form(spark: SparkSession, logs: str) -> None:
     either = f"coalesce({has('message', 'disk')}, false) OR coalesce({has('note', 'disk')}, false)"
     same(
@@ -111,6 +112,7 @@ def test_all_columns_and_the_function_form(spark: SparkSession, logs: str) -> No
     assert spark.sql("SELECT count(*) FROM logs WHERE _indexall indexquery 'disk'").first()[0] > 0
 
 
+@pytest.mark.core
 def test_queries_come_as_parameters(spark: SparkSession, logs: str) -> None:
     wanted = spark.sql(f"SELECT count(*) FROM logs WHERE {OE} AND p = 1").first()[0]
     named = spark.sql(
@@ -149,6 +151,7 @@ def test_what_cannot_be_searched_is_an_error(
         spark.sql(statement).collect()
 
 
+@pytest.mark.core
 def test_paths_and_time_travel(spark: SparkSession, logs: str) -> None:
     """A13 on the SQL form."""
     assert spark.sql(f"SELECT count(*) FROM indextables.`{logs}`").first()[0] == 90
@@ -215,6 +218,7 @@ def test_a_lost_table_fails_the_queries_that_read_it_and_no_others(spark: SparkS
         contents(spark)
 
 
+@pytest.mark.core
 def test_inserts_into_a_view_are_our_append_and_overwrite(spark: SparkSession, table: Path) -> None:
     spark.sql("INSERT INTO v VALUES (3, 'c')")
     spark.sql("INSERT INTO TABLE v (name, id) SELECT 'd', 4")
@@ -297,6 +301,7 @@ def test_plain_sql_reaches_spark_byte_for_byte(spark: SparkSession, monkeypatch:
     assert [args for args, _ in seen] == [(statement, None) for statement in statements]
 
 
+@pytest.mark.core
 def test_commands_run_through_spark_sql(spark: SparkSession, table: Path) -> None:
     history = spark.sql("DESCRIBE INDEXTABLES HISTORY v")
     assert [row.version for row in history.collect()] == [1, 0]

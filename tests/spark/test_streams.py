@@ -30,6 +30,7 @@ def source(spark: SparkSession, path: Path, **options: object) -> DataFrame:
     return spark.readStream.format("indextables").options(**options).load(str(path))
 
 
+@pytest.mark.core
 def test_a_stream_writes_each_batch_once(spark: SparkSession, tmp_path: Path) -> None:
     """E10: a batch run again after a lost commit record writes nothing."""
     src, path, checkpoint = tmp_path / "src", tmp_path / "t", tmp_path / "checkpoint"
@@ -67,6 +68,7 @@ def test_a_batch_function_may_write_with_its_own_transaction(spark: SparkSession
     assert it.Table.open(path).count() == 3
 
 
+@pytest.mark.core
 def test_a_stream_reads_the_table_and_then_what_is_new(spark: SparkSession, tmp_path: Path) -> None:
     """Offset = version; a merge is not told again; maxFilesPerTrigger bounds a batch."""
     path = tmp_path / "t"

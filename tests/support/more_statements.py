@@ -30,7 +30,7 @@ NULLS = [
     said("UPDATE {v} SET x = x + 1 WHERE x IS NOT NULL", [], "UPDATE"),
     said("UPDATE {v} SET w = 'none' WHERE w IS NULL", [], "UPDATE"),
     said("UPDATE {v} SET x = NULL WHERE k <=> NULL", [], "UPDATE"),
-    said("UPDATE {v} SET x = 0 WHERE NULL", []),
+    said("UPDATE {v} SET x = 0 WHERE NULL", [], since="4.0"),
     said(KWX, [(None, "d", None), (2, "none", 21), (3, "c", None)]),
     said(
         "MERGE INTO {v} AS t USING (SELECT CAST(NULL AS INT) AS k, 'm' AS w) s ON t.k = s.k "
@@ -93,7 +93,9 @@ DESCRIBED = [
     said("UNCACHE TABLE {v}", [], named=True),
     refused("ALTER TABLE {v} SET LOCATION '/somewhere/else'", "LOCATION|location", named=True),
     refused("ALTER TABLE {v} ADD CONSTRAINT c CHECK (x > 0)", "(?i)constraint|NOT_SUPPORTED", named=True),
-    refused("CREATE TABLE {q}w (a INT) USING indextables CLUSTER BY (a)", "name a column", named=True),
+    refused(
+        "CREATE TABLE {q}w (a INT) USING indextables CLUSTER BY (a)", "name a column", named=True, since="4.0"
+    ),
     refused(
         "CREATE TABLE {q}w (a BIGINT GENERATED ALWAYS AS IDENTITY) USING indextables",
         "(?i)identity",
@@ -121,7 +123,13 @@ COLUMNS = [
         [(1, 2, "x", 2, "2026-01-01", "2.50"), (2, None, None, None, None, None)],
     ),
     said("DELETE FROM {v} WHERE s.b = 'nobody'", []),
-    said("INSERT INTO {v} PARTITION (day = 'wed') (k) VALUES (3)", [], "WRITE"),
+    said(
+        "INSERT INTO {v} PARTITION (day = 'wed') (k) VALUES (3)",
+        [],
+        "WRITE",
+        since="4.0",
+        older=said("INSERT INTO {v} VALUES (3, NULL, NULL, NULL, NULL, 'wed')", [], "WRITE"),
+    ),
     said("SELECT k FROM {v} WHERE day = 'wed'", [(3,)]),
     refused("ALTER TABLE {v} ADD PARTITION (day = 'thu')", "INSERT creates them", named=True),
     said("TRUNCATE TABLE {v} PARTITION (day = 'wed')", [], "DROP PARTITIONS", named=True),
@@ -133,9 +141,12 @@ COLUMNS = [
         [],
         "MERGE",
         versions=2,  # Spark adds the columns while it analyses the statement
+        since="4.0",
     ),
     said(
-        "SELECT k, day, fresh FROM {v} WHERE k IN (1, 4) ORDER BY k", [(1, "mon", "new"), (4, "fri", "newer")]
+        "SELECT k, day, fresh FROM {v} WHERE k IN (1, 4) ORDER BY k",
+        [(1, "mon", "new"), (4, "fri", "newer")],
+        since="4.0",
     ),
     said("DROP TABLE {v}", [], named=True),
 ]

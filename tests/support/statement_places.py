@@ -51,12 +51,12 @@ def wrong(
 ) -> list[str]:
     """What is wrong with each statement that is; `text` where rows come as they are printed."""
     have = _number(spark_version)
-    asked = (
-        said
+    runs = (
+        said if said.since is None or _number(said.since) <= have else said.older
         for said in statements
-        if not (said.named and place.prefix is None) and (said.since is None or _number(said.since) <= have)
+        if not (said.named and place.prefix is None)
     )
-    return [found for said in asked if (found := _outcome(run, place, said, text))]
+    return [found for said in runs if said is not None and (found := _outcome(run, place, said, text))]
 
 
 def _number(version: str) -> tuple[int, int]:

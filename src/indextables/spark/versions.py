@@ -55,6 +55,16 @@ def check_version(version: str) -> None:
         )
 
 
+def check_retyped(column: Sequence[str]) -> None:
+    """Refuse to change the type of a column where Spark could not read the rows that are there."""
+    if installed() < (4, 0):
+        raise TableError(
+            f"the type of column {'.'.join(column)} cannot be changed with Spark 3.5: Spark 3.5 does not "
+            "read int as bigint or float as double. Change it with Spark 4.0 or later.",
+            column=".".join(column),
+        )
+
+
 def java_needed(line: Line) -> int:
     """The oldest Java that a line of Spark runs our classes on."""
     return 17 if line >= (4, 0) else 11

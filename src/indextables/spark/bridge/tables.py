@@ -26,6 +26,7 @@ from indextables.spark.read.frame import reading_way, statement_frame
 from indextables.spark.read.planner import conjunction
 from indextables.spark.read.version import snapshot_of
 from indextables.spark.requests import ReadRequest
+from indextables.spark.versions import check_retyped
 from indextables.spark.write.job import Job, run_job, written
 from indextables.spark.write.save import first_write
 
@@ -162,6 +163,8 @@ def alter(request: JvmRequest) -> dict[str, Any]:
 
             fields["type"] = json.loads(fields["type"])
         fields["column"] = tuple(fields.get("column") or ())
+        if fields["kind"] == "UpdateColumnType":
+            check_retyped(fields["column"])
         changes.append(TableChange(**fields))
     return {"version": run_alter(request.log(), changes)}
 
