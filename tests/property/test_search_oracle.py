@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.index.query.plain_text import PlainText
-from support.search_cases import TOKENIZERS, cases, settings_of, table_of, texts
-from support.search_oracle import Column, found, tokenise
+from support.search_cases import TOKENIZERS, cases, column_of, settings_of, table_of, texts
+from support.search_oracle import Column, Phrase, found, parts_of, tokenise
 from support.splits import build_split, flip, index_bytes
 
 
@@ -55,7 +55,7 @@ def test_splits_without_the_tables_index_give_the_same_answer(case, older):
         "none": {},
         "other tokenizer": {
             **settings_of(),
-            **{f"indexing.tokenizer.c_{name}": "whitespace" for name in TOKENIZERS},
+            **{f"indexing.tokenizer.{column_of(name)}": "whitespace" for name in TOKENIZERS},
         },
         "some": {"indexing.typemap.c_default": "text"},
     }[older]
@@ -87,15 +87,12 @@ def test_splits_older_than_a_column_hold_nothing_in_it(case):
 def test_a_plain_text_finds_the_rows_that_hold_every_piece_of_it(case, text, index, record):
     """Every piece between spaces with all its words in one column, whatever the tokenizers; no sign matters."""
     rows, lists, _ = case
-    columns = [Column(f"c_{name}", name, tuple(rows)) for name in TOKENIZERS]
+    columns = [Column(column_of(name), name, tuple(rows)) for name in TOKENIZERS]
     columns += [Column("many", "default", tuple(lists))]
     pieces = [piece for piece in text.split() if all(tokenise(piece, one.tokenizer) for one in columns)]
 
     def holds(piece, row):
-        return any(
-            set(tokenise(piece, one.tokenizer)) <= {word for words in one.words(row) for word in words}
-            for one in columns
-        )
+        return any(all(Phrase(one, part).finds(row) for part in parts_of(piece, one)) for one in columns)
 
     expected = [row for row in range(len(rows)) if pieces and all(holds(piece, row) for piece in pieces)]
     with tempfile.TemporaryDirectory() as directory:

@@ -7,6 +7,7 @@ know both their text and which rows they find.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -53,7 +54,66 @@ def _with_identifiers(text: str) -> list[str]:
     return words + _simple(text[at:])
 
 
+_SPACELESS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR")
+
+
+def _runs(text: str) -> list[str | list[str]]:
+    """The runs of a text by version 2: a word, or the characters of a script without spaces."""
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    runs: list[str | list[str]] = []
+    inside = False
+    for char in plain:
+        if unicodedata.category(char).startswith("M"):
+            if inside and isinstance(runs[-1], str):
+                runs[-1] += char
+            elif inside:
+                runs[-1][-1] += char
+            continue
+        if char.isalnum() and unicodedata.name(char, "").startswith(_SPACELESS):
+            if inside and isinstance(runs[-1], list):
+                runs[-1].append(char)
+            else:
+                runs.append([char])
+            inside = True
+        elif char.isalnum():
+            if inside and isinstance(runs[-1], str):
+                runs[-1] += char
+            else:
+                runs.append(char)
+            inside = True
+        else:
+            inside = False
+            if unicodedata.category(char) == "So":
+                runs.append(char)
+    return runs
+
+
+def _in_pairs(runs: list[str | list[str]], *, open_end: bool = False) -> list[str]:
+    """Words and overlapping pairs; with `open_end` the last run may go on."""
+    words: list[str] = []
+    for number, run in enumerate(runs, start=1):
+        if isinstance(run, str):
+            words.append(run)
+        else:
+            words += [one + other for one, other in zip(run, run[1:], strict=False)]
+            if not (open_end and number == len(runs) and len(run) > 1):
+                words.append(run[-1])
+    return words
+
+
+def asked_words(text: str, tokenizer: str) -> tuple[list[str], bool]:
+    """The words that a query asks for, and whether the last is a single character that begins a pair."""
+    if not tokenizer.endswith("@2"):
+        return tokenise(text, tokenizer), False
+    runs = _runs(text)
+    return _in_pairs(runs, open_end=True), bool(runs) and isinstance(runs[-1], list) and len(runs[-1]) == 1
+
+
 def tokenise(text: str, tokenizer: str) -> list[str]:
+    if tokenizer == "default@2":
+        return _in_pairs(_runs(text))
+    if tokenizer == "en_stem@2":
+        return [_stem(word) for word in _in_pairs(_runs(text))]
     if tokenizer == "raw":
         return [text]
     if tokenizer == "whitespace":
@@ -79,6 +139,13 @@ class Column:
         return [tokenise(text, self.tokenizer) for text in texts if text is not None]
 
 
+def parts_of(text: str, column: Column) -> list[str]:
+    """The parts of a text that count one by one: words, and runs of scripts without spaces."""
+    if column.tokenizer.endswith("@2"):
+        return ["".join(run) for run in _runs(text)]
+    return tokenise(text, "default" if column.tokenizer == "en_stem" else column.tokenizer)
+
+
 def quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -99,11 +166,11 @@ class Phrase:
 
     def finds(self, row: int) -> bool:
         tokenizer = self.column.tokenizer
-        wanted = tokenise(self.text, tokenizer)
-        if not wanted:
+        plain, begins = asked_words(self.text, tokenizer.replace("en_stem", "default"))
+        if not plain:
             return False
-        plain = tokenise(self.text, "default" if tokenizer == "en_stem" else tokenizer)
-        prefixed = self.prefix and not (tokenizer == "compact_ids" and is_identifier(wanted[-1]))
+        wanted = [_stem(word) for word in plain] if "en_stem" in tokenizer else plain
+        prefixed = begins or (self.prefix and not (tokenizer == "compact_ids" and is_identifier(wanted[-1])))
         for text in self.column.words(row):
             for start in range(len(text)):
                 if prefixed:
@@ -121,7 +188,7 @@ class Phrase:
     def _begins(self, word: str, plain: str, stem: str) -> bool:
         if self.column.tokenizer == "compact_ids":
             return word.startswith(plain) and not is_identifier(word)
-        return word.startswith(plain) or (self.column.tokenizer == "en_stem" and word == stem)
+        return word.startswith(plain) or ("en_stem" in self.column.tokenizer and word == stem)
 
 
 def _follows(text: Sequence[str], start: int, wanted: Sequence[str], slop: int) -> bool:

@@ -132,7 +132,17 @@ class Turns:
             "indexFilters.enabled": chance.choice(("true", "false")),
             "purge.retentionCheckEnabled": "false",
         }
-        self._turn("create", lambda peer: peer.ask("create", chance.random() < 0.5, options), dict)
+        # The earlier release knows the first rules of words only, and has no name for them.
+        first = {"indexing.tokenizer.text": "default@1"}
+        self._turn(
+            "create",
+            lambda peer: peer.ask(
+                "create",
+                chance.random() < 0.5,  # noqa: S311
+                options if peer is self.peers.get("earlier") else options | first,
+            ),
+            dict,
+        )
 
     def take(self, verb: str) -> None:
         """Take one turn, and compare."""

@@ -11,14 +11,15 @@ that are shown: a text is looked at character by character.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
 
+from indextables.index.letters import clusters, folded, pieces_of
 from indextables.index.query.tree import Between, Boolean, Boosted, Matching, Node, Query, Words
 from indextables.index.settings import STRING, TEXT, IndexField
-from indextables.index.tokens import id_spans, is_id, words_of
+from indextables.index.tokens import Tokenizer, analyzer, id_spans, is_id, tokenizer_of, words_of
 from indextables.records import dataclass
 
 Span = tuple[int, int]
@@ -28,32 +29,36 @@ ELLIPSIS = "\u2026"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word and its start and end in the text."""
+    """A word and its start and end in the text; of a pair of characters also the end of the first."""
 
     word: str
     start: int
     end: int
+    middle: int | None = None
 
 
 def tokens_at(text: str, tokenizer: str) -> list[Token]:
     """The words of a text, as `words_of` returns them, with their offsets."""
-    if tokenizer == "raw":
+    parts = tokenizer_of(tokenizer)
+    if parts.base == "raw":
         return [Token(text, 0, len(text))]
-    if tokenizer == "whitespace":
+    if parts.base == "whitespace":
         return [Token(match[0], *match.span()) for match in re.finditer("[^ \t\n\r\x0c]+", text)]
-    if tokenizer == "compact_ids":
+    if parts.base == "compact_ids":
         tokens: list[Token] = []
         at = 0
         for start, end in id_spans(text):
-            tokens += _words(text, at, start, "default")
+            tokens += _words(text, at, start, parts)
             tokens.append(Token(text[start:end].lower(), start, end))
             at = end
-        return tokens + _words(text, at, len(text), "default")
-    return _words(text, 0, len(text), tokenizer)
+        return tokens + _words(text, at, len(text), parts)
+    return _words(text, 0, len(text), parts)
 
 
-def _words(text: str, start: int, end: int, tokenizer: str) -> list[Token]:
-    """Runs of letters and digits."""
+def _words(text: str, start: int, end: int, tokenizer: Tokenizer) -> list[Token]:
+    """The words between identifiers."""
+    if tokenizer.version > 1:
+        return _by_letters(text[start:end], start, tokenizer)
     tokens = []
     begin = None
     for at in range(start, end + 1):
@@ -61,8 +66,27 @@ def _words(text: str, start: int, end: int, tokenizer: str) -> list[Token]:
         if inside and begin is None:
             begin = at
         elif not inside and begin is not None:
-            tokens += [Token(word, begin, at) for word in _spelled(text[begin:at], tokenizer)]
+            tokens += [Token(word, begin, at) for word in _spelled(text[begin:at], tokenizer.base)]
             begin = None
+    return tokens
+
+
+def _by_letters(text: str, start: int, tokenizer: Tokenizer) -> list[Token]:
+    """The words by the rules of `letters`: each folded character has the place of those it was made of."""
+    spelled, starts, ends = [], [], []
+    for begin, end in clusters(text):
+        plain = folded(text[begin:end], accents=not tokenizer.accents)
+        spelled.append(plain)
+        starts += [start + begin] * len(plain)
+        ends += [start + end] * len(plain)
+    plain_text = "".join(spelled)
+    tokens = []
+    for piece in pieces_of(plain_text):
+        word = plain_text[piece.start : piece.end]
+        if tokenizer.base == "en_stem":
+            (word,) = analyzer("stems").analyze(word)
+        middle = ends[piece.middle - 1] if piece.middle < piece.end else None
+        tokens.append(Token(word, starts[piece.start], ends[piece.end - 1], middle))
     return tokens
 
 
@@ -95,9 +119,31 @@ class Highlighter:
         for tokens in tokenised:
             words = [token.word for token in tokens]
             matching = sorted({at for mark in marks for at in mark(words)})
-            spans = ((tokens[at].start, tokens[at].end) for at in matching)
-            spans_by_text.append(list(dict.fromkeys(spans)))
+            spans_by_text.append(_joined(_span(tokens[at], self.parts) for at in matching))
         return spans_by_text
+
+
+def _span(token: Token, parts: Sequence[Words | Matching | Between]) -> Span:
+    """The place of a word; of a pair that was found by its first character, the place of that."""
+    if token.middle is not None and not any(_names_pair(part, token.word) for part in parts):
+        return token.start, token.middle
+    return token.start, token.end
+
+
+def _names_pair(part: Words | Matching | Between, pair: str) -> bool:
+    """Whether a part asks for a pair of characters, not only for one that begins with some."""
+    return not isinstance(part, Words) or pair in part.words or pair == part.prefix
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """Ascending spans, those that overlap or are equal as one."""
+    joined: list[Span] = []
+    for start, end in spans:
+        if joined and start < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _parts(node: Node, column: str) -> Iterator[Words | Matching | Between]:
@@ -127,7 +173,7 @@ def _matching_words(
     """The words that match a pattern, a prefix or a range."""
     if isinstance(part, Words):
         return _last_words(part, item, distinct)
-    if item.tokenizer == "compact_ids":
+    if item.compact_ids:
         distinct = [word for word in distinct if not is_id(word)]
     if isinstance(part, Matching):
         fits = part.pattern.matches(pa.array(distinct, pa.string()))
@@ -145,7 +191,7 @@ def _within(word: str, part: Between) -> bool:
 def _last_words(part: Words, item: IndexField, distinct: list[str]) -> frozenset[str]:
     if part.prefix is None:
         return frozenset()
-    ids = item.tokenizer == "compact_ids"
+    ids = item.compact_ids
     return frozenset(
         word
         for word in distinct

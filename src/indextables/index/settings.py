@@ -8,12 +8,13 @@ split's index can answer for the table's settings or its rows must be scanned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import OptionError
+from indextables.index.tokens import FOLD, NEWEST, VERSIONED, tokenizer_of
 from indextables.model.names import find_name, no_column
 from indextables.options import PREFIX, IndexingOptions, Options
 from indextables.records import dataclass
@@ -21,7 +22,7 @@ from indextables.records import dataclass
 TEXT, STRING, JSON, IP, FAST = "text", "string", "json", "ip", "fast"
 SUBSTRING = "substring"
 KINDS = (TEXT, STRING, JSON, IP, SUBSTRING)
-TOKENIZERS = ("default", "raw", "en_stem", "whitespace", "compact_ids")
+TOKENIZERS = ("default", "raw", "en_stem", "whitespace", "compact_ids", *(name + FOLD for name in VERSIONED))
 RECORDS = ("basic", "freq", "position")
 _DEFAULT_RECORD = {
     TEXT: "position",
@@ -43,6 +44,11 @@ class IndexField:
     tokenizer: str = "raw"
     record: str = "basic"
     fast: bool = False
+
+    @property
+    def compact_ids(self) -> bool:
+        """Whether identifiers are single words that the index has only buckets of."""
+        return tokenizer_of(self.tokenizer).base == "compact_ids"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +111,25 @@ class IndexSpec:
         return properties
 
 
+_NOTHING = IndexSpec()
+
+
 def from_options(
-    options: Options | IndexingOptions, schema: pa.Schema, *, reading: bool = False
+    options: Options | IndexingOptions,
+    schema: pa.Schema,
+    *,
+    stored: bool = False,
+    current: IndexSpec = _NOTHING,
 ) -> IndexSpec:
     """The settings that options ask for, checked against the columns of the table.
 
-    With `reading`, a text column named as a fast field is accepted: it is indexed as text all the same.
+    A tokenizer without a version has that of the `current` settings where these name it too, and the newest
+    elsewhere. With `stored`, the options are what the log says of a table: there a missing version is the
+    first, and a text column named as a fast field is accepted, as it is indexed as text all the same.
     """
     indexing = options.indexing if isinstance(options, Options) else options
     typemap = _by_column("typemap", indexing.typemap, KINDS, schema)
-    tokenizers = _by_column("tokenizer", indexing.tokenizer, TOKENIZERS, schema)
+    tokenizers = tokenizers_of(indexing, schema)
     records = _by_column("indexrecordoption", indexing.record_option, RECORDS, schema)
     fast = {_resolve(name, "fastfields", schema) for name in indexing.fast_fields or ()}
     for option, named in (("tokenizer", tokenizers), ("indexrecordoption", records)):
@@ -130,7 +145,7 @@ def from_options(
         kind = typemap.get(item.name)
         if kind is None and item.name in fast:
             kind = STRING if _is_text(item.type) else FAST
-        if item.name in fast and kind in (TEXT, JSON, SUBSTRING) and not reading:
+        if item.name in fast and kind in (TEXT, JSON, SUBSTRING) and not stored:
             raise OptionError(
                 f"indexing.fastfields names column {item.name!r}, which is indexed as {kind}: words have no "
                 "value to compare. Leave it out of fastfields, or index the column as string, which finds "
@@ -139,7 +154,24 @@ def from_options(
             )
         if kind is not None:
             fields.append(_field(item, kind, tokenizers, records, item.name in fast))
-    return IndexSpec(tuple(fields))
+    if stored:
+        return IndexSpec(tuple(replace(item, tokenizer=tokenizer_of(item.tokenizer).name) for item in fields))
+    return IndexSpec(tuple(_with_version(item, current.get(item.column)) for item in fields))
+
+
+def tokenizers_of(indexing: IndexingOptions, schema: pa.Schema) -> dict[str, str]:
+    """The tokenizers that options name, by column."""
+    return _by_column("tokenizer", indexing.tokenizer, TOKENIZERS, schema)
+
+
+def _with_version(item: IndexField, current: IndexField | None) -> IndexField:
+    """The field with the version of its tokenizer: the newest, unless the current field has the same one."""
+    parts = tokenizer_of(item.tokenizer)
+    if "@" not in item.tokenizer and parts.base in VERSIONED:
+        same = None if current is None else tokenizer_of(current.tokenizer)
+        kept = same is not None and (same.base, same.accents) == (parts.base, parts.accents)
+        parts = replace(parts, version=same.version if same is not None and kept else NEWEST)
+    return replace(item, tokenizer=parts.name)
 
 
 def _field(
@@ -153,7 +185,7 @@ def _field(
             f"drop indexing.tokenizer.{column.name}, or index the column as text",
             column=column.name,
         )
-    if kind == JSON and tokenizer == "compact_ids":
+    if kind == JSON and tokenizer_of(tokenizer).base == "compact_ids":
         raise OptionError(
             f"column {column.name!r} is indexed as json; tokenizer compact_ids is for text columns",
             column=column.name,
@@ -179,19 +211,34 @@ def _by_column(
         )
         for name, choice in pairs:
             column = _resolve(name, option, schema)
-            if choice not in choices:
+            base, _, version = choice.partition("@")
+            if base not in choices or version not in _versions(option, base):
                 raise OptionError(
                     f"indexing.{option}.{name} is {choice!r}; expected one of {', '.join(choices)}",
                     column=column,
                     value=choice,
                 )
-            if chosen.get(column, choice) != choice:
+            before = chosen.get(column, choice)
+            if before != choice and not _same_tokenizer(before, choice):
                 raise OptionError(
                     f"indexing.{option} gives column {column!r} twice, as {chosen[column]!r} and {choice!r}",
                     column=column,
                 )
-            chosen[column] = choice
+            chosen[column] = max(before, choice, key=len)
     return chosen
+
+
+def _same_tokenizer(one: str, other: str) -> bool:
+    """Whether two settings differ only in that one of them names a version."""
+    return ("@" in one) != ("@" in other) and one.partition("@")[0] == other.partition("@")[0]
+
+
+def _versions(option: str, choice: str) -> tuple[str, ...]:
+    """The versions that can follow the name of a tokenizer, and none at all."""
+    if option != "tokenizer" or tokenizer_of(choice).base not in VERSIONED:
+        return ("",)
+    first = 2 if choice.endswith(FOLD) else 1
+    return ("", *map(str, range(first, NEWEST + 1)))
 
 
 def _resolve(name: str, option: str, schema: pa.Schema) -> str:

@@ -19,8 +19,20 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.codec.numbers import Array, gather, starts_of
+from indextables.index.letters import EMOJI, MARK, PAIRED, SEPARATOR, WORD, folded, kind_of
 from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField
-from indextables.index.tokens import GAPS, ID_MARK, LEAF_GAP, NULLS, address, analyzer, json_text, words_of
+from indextables.index.tokens import (
+    GAPS,
+    ID_MARK,
+    LEAF_GAP,
+    NULLS,
+    Tokenizer,
+    address,
+    analyzer,
+    json_text,
+    tokenizer_of,
+    words_of,
+)
 from indextables.lazy import pc
 from indextables.records import dataclass
 
@@ -72,8 +84,8 @@ def _texts(item: IndexField, column: pa.Array) -> Tokens:
     """One text per row."""
     if item.kind == IP:
         column = _each_distinct(column, address)
-    tokenizer = "raw" if item.kind in (STRING, IP) else item.tokenizer
-    if tokenizer == "raw":
+    tokenizer = tokenizer_of("raw" if item.kind in (STRING, IP) else item.tokenizer)
+    if tokenizer.base == "raw":
         coded = column.cast(pa.binary()).dictionary_encode()
         rows = pc.is_valid(column).to_numpy(zero_copy_only=False).nonzero()[0]
         codes = coded.indices.drop_null().to_numpy()
@@ -180,7 +192,7 @@ def _json(item: IndexField, column: pa.Array) -> Tokens:
         texts = pa.array(
             [None if row is None else json_text(row, tokenize) for row in column.to_pylist()], pa.string()
         )
-    words, codes, lengths = _split(texts, "whitespace")
+    words, codes, lengths = _split(texts, Tokenizer("whitespace"))
     renamed = [GAPS if word == LEAF_GAP.encode() else word for word in words.to_pylist()]
     return _with_positions(pa.array(renamed, pa.binary()), codes, lengths)
 
@@ -203,36 +215,36 @@ def _bytes_of(column: pa.Array) -> tuple[Array, Array]:
     return all_bytes[at[0] : at[-1]], at - at[0]
 
 
-def _split(column: pa.Array, tokenizer: str) -> tuple[pa.BinaryArray, Array, Array]:
+def _split(column: pa.Array, tokenizer: Tokenizer) -> tuple[pa.BinaryArray, Array, Array]:
     """Distinct words, the word of every token, and the number of tokens per row."""
     if not len(column):
         return _no_words(), np.zeros(0, np.int64), np.zeros(0, np.int64)
     data, at = _bytes_of(column)
     if not len(data):
         return _no_words(), np.zeros(0, np.int64), np.zeros(len(column), np.int64)
-    inside = (_BLACK if tokenizer == "whitespace" else _ALNUM)[data]
+    inside = (_BLACK if tokenizer.base == "whitespace" else _ALNUM)[data]
     breaks = at[1:-1]
     breaks = breaks[(breaks > 0) & (breaks < len(data))]
     ids = np.zeros(0, np.int64)
-    if tokenizer == "compact_ids":
+    if tokenizer.base == "compact_ids":
         ids, id_ends = _identifiers(data, breaks)
         inside[gather(ids, id_ends - ids)] = True
         edges = np.concatenate([ids, id_ends])
         breaks = np.unique(np.concatenate([breaks, edges[(edges > 0) & (edges < len(data))]]))
     begin, end = _edges(inside, breaks)
-    chars = data[inside] if tokenizer == "whitespace" else _LOWER[data[inside]]
+    chars = data[inside] if tokenizer.base == "whitespace" else _LOWER[data[inside]]
     offsets = starts_of(end - begin).astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(chars)]
     coded = pa.Array.from_buffers(pa.binary(), len(begin), buffers).dictionary_encode()
     words, codes = coded.dictionary, coded.indices.to_numpy()
     lengths = np.diff(np.searchsorted(begin, at))
-    if tokenizer == "whitespace":
+    if tokenizer.base == "whitespace":
         return words, codes, lengths
     if len(ids):
         id_words = np.unique(codes[np.searchsorted(begin, ids)])
         words = _with_buckets(words, id_words)
     beyond_ascii = bool(chars.max(initial=0) >= 128)  # noqa: PLR2004 - the end of ASCII
-    if tokenizer == "en_stem" or beyond_ascii:
+    if tokenizer.base == "en_stem" or beyond_ascii:
         return _analysed(words, codes, lengths, tokenizer)
     return words, codes, lengths
 
@@ -292,25 +304,26 @@ def _with_buckets(words: pa.BinaryArray, ids: Array) -> pa.BinaryArray:
 
 
 def _analysed(
-    words: pa.BinaryArray, codes: Array, lengths: Array, tokenizer: str
+    words: pa.BinaryArray, codes: Array, lengths: Array, tokenizer: Tokenizer
 ) -> tuple[pa.BinaryArray, Array, Array]:
-    """Let the tokenizer's analyzer process the distinct words that bytes alone cannot decide."""
-    analyze = analyzer(tokenizer).analyze
+    """Make words of the distinct runs that bytes alone cannot decide."""
     data, at = word_bytes(words)
     beyond = starts_of(data >= 128)  # noqa: PLR2004 - the end of ASCII
     plain = beyond[at[1:]] == beyond[at[:-1]]
     code = np.arange(len(words))
     sizes = np.ones(len(words), np.int64)
-    out: list[str] = []
-    if tokenizer == "en_stem":
-        # Words of only letters and digits stay one word, so a single call stems all of them.
-        ascii_words = words.filter(pa.array(plain)).to_pylist()
-        out = analyze(b"\n".join(ascii_words).decode())
-        code[plain] = len(words) + np.arange(len(out))
-    for word in (~plain).nonzero()[0].tolist():
-        analysed = analyze(words[word].as_py().decode())
-        code[word], sizes[word] = len(words) + len(out), len(analysed)
-        out += analysed
+    out: list[pa.BinaryArray] = [words]
+    if tokenizer.base == "en_stem":
+        # Words of only letters and digits stay one word.
+        out.append(_stems(words.filter(pa.array(plain))))
+        code[plain] = len(words) + np.arange(len(out[-1]))
+    if not plain.all():
+        runs = words.filter(pa.array(~plain))
+        more, sizes[~plain] = (
+            _analysed_runs(runs, tokenizer) if tokenizer.version == 1 else _by_letters(runs, tokenizer)
+        )
+        code[~plain] = sum(map(len, out)) + starts_of(sizes[~plain])[:-1]
+        out.append(more)
     per = sizes[codes]
     new_codes = code[codes]
     if not (per == 1).all():
@@ -321,7 +334,62 @@ def _analysed(
         new_codes[indexes] += indexes - np.repeat(first[several], per[several])
         total = starts_of(per)
         lengths = np.diff(total[starts_of(lengths)])
-    return pa.concat_arrays([words, pa.array(out, pa.string()).cast(pa.binary())]), new_codes, lengths
+    return pa.concat_arrays(out), new_codes, lengths
+
+
+def _stems(words: pa.BinaryArray) -> pa.BinaryArray:
+    """The stems of words, all by a single call."""
+    stems = analyzer("stems").analyze(b"\n".join(words.to_pylist()).decode())
+    return pa.array(stems, pa.string()).cast(pa.binary())
+
+
+def _analysed_runs(runs: pa.BinaryArray, tokenizer: Tokenizer) -> tuple[pa.BinaryArray, list[int]]:
+    """The words of runs by version 1, in order, and how many each run has."""
+    analysed = list(map(analyzer(tokenizer.base).analyze, map(bytes.decode, runs.to_pylist())))
+    words = pa.array([word for some in analysed for word in some], pa.string())
+    return words.cast(pa.binary()), list(map(len, analysed))
+
+
+def _by_letters(runs: pa.BinaryArray, tokenizer: Tokenizer) -> tuple[pa.BinaryArray, Array]:
+    """The words of runs by the rules of `letters`, in order, and how many each run has."""
+    text = folded(b"\n".join([*runs.to_pylist(), b""]).decode(), accents=not tokenizer.accents)
+    chars = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    alphabet, coded = _numbered(chars, _UNICODE)
+    kinds = np.fromiter((kind_of(chr(char)) for char in alphabet.tolist()), np.int8, len(alphabet))[coded]
+    marks = kinds == MARK
+    if marks.any():
+        # A mark is what the character before it is; behind an emoji, and at the start, it is nothing.
+        base = np.maximum.accumulate(np.where(marks, 0, np.arange(len(kinds))))
+        kinds = kinds[base]
+        kinds[marks & ((kinds == EMOJI) | (kinds == MARK))] = SEPARATOR
+    begin, end = _pieces(kinds, marks)
+    sizes = np.bincount(np.cumsum(chars == ord("\n"))[begin], minlength=len(runs))
+    widths = 1 + (chars >= 0x80).astype(np.int8) + (chars >= 0x800) + (chars >= 0x10000)  # noqa: PLR2004
+    at = starts_of(widths)
+    lengths = at[end] - at[begin]
+    spelled = np.frombuffer(text.encode(), np.uint8)[gather(at[begin], lengths)]
+    buffers = [None, pa.py_buffer(starts_of(lengths).astype(np.int32)), pa.py_buffer(spelled)]
+    words = pa.Array.from_buffers(pa.binary(), len(begin), buffers)
+    return _stems(words) if tokenizer.base == "en_stem" else words, sizes
+
+
+def _pieces(kinds: Array, marks: Array) -> tuple[Array, Array]:
+    """Start and end of every word, by what its characters are: `letters.pieces_of` for a whole array."""
+    nowhere = np.zeros(0, np.int64)
+    word_begin, word_end = _edges(kinds == WORD, nowhere)
+    paired = kinds == PAIRED
+    run_end = _edges(paired, nowhere)[1]
+    first = (paired & ~marks).nonzero()[0]
+    # A character ends where the next one begins, or where its run does; a pair ends with the next character.
+    last_of_run = run_end[np.searchsorted(run_end, first, "right")]
+    next_begin = np.append(first[1:], len(kinds))
+    own_end = np.minimum(next_begin, last_of_run)
+    pair_end = np.where(next_begin < last_of_run, np.append(own_end[1:], 0), own_end)
+    emoji = (kinds == EMOJI).nonzero()[0]
+    begin = np.concatenate([word_begin, first, emoji])
+    end = np.concatenate([word_end, pair_end, emoji + 1])
+    order = np.argsort(begin, kind="stable")
+    return begin[order], end[order]
 
 
 def word_bytes(words: pa.BinaryArray) -> tuple[Array, Array]:

@@ -4,6 +4,10 @@ One definition serves the index, the query and the scan of rows whose index cann
 used, so that all three agree. A token may have any length: nothing is dropped, so its
 index in the list is its position.
 
+The words of `default`, `en_stem` and `compact_ids` go by rules that have versions, since a change of
+them changes what is found. `default` alone means version 1 in an index and in the log: that is how
+it was written before there were others. Version 2 follows `letters`.
+
 `compact_ids` reads UUIDs and long identifiers as single words and keeps them out of the
 index's dictionary: the index only has a 16-bit bucket for each, and the rows it proposes
 are checked against the text.
@@ -20,7 +24,9 @@ from typing import Any
 
 import msgspec
 
+from indextables.index.letters import PAIRED, Piece, folded, pieces_of
 from indextables.lazy import tantivy
+from indextables.records import dataclass
 
 ID_MARK = "\ua66e"
 """A letter that hardly occurs in text; it begins the words that represent identifiers in the index."""
@@ -47,13 +53,71 @@ _SPELLED_SPACE = re.compile("\x1c([0-9a-f]+)\x1c")
 Tokenize = Callable[[str], list[str]]
 
 
+VERSIONED = ("default", "en_stem", "compact_ids")
+"""Tokenizers whose rules have versions."""
+NEWEST = 2
+FOLD = "+fold"
+"""Follows the name of a tokenizer that does without accents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """A tokenizer by its parts: its rules, their version, and whether accents count."""
+
+    base: str
+    version: int = 1
+    accents: bool = True
+
+    @property
+    def name(self) -> str:
+        """As an index and the log spell it; version 1 is left out."""
+        return self._spelled if self.version == 1 else f"{self._spelled}@{self.version}"
+
+    @property
+    def shown(self) -> str:
+        """As people are told of it, with every version."""
+        return f"{self._spelled}@{self.version}" if self.base in VERSIONED else self._spelled
+
+    @property
+    def _spelled(self) -> str:
+        return self.base if self.accents else self.base + FOLD
+
+
+@lru_cache(maxsize=64)
+def tokenizer_of(name: str) -> Tokenizer:
+    """The parts of a name such as `en_stem+fold@2`.
+
+    >>> tokenizer_of("default")
+    Tokenizer(base='default', version=1, accents=True)
+    """
+    base, _, version = name.partition("@")
+    accents = not base.endswith(FOLD)
+    return Tokenizer(base.removesuffix(FOLD), int(version or (1 if accents else NEWEST)), accents)
+
+
+def makes_pairs(name: str) -> bool:
+    """Whether a tokenizer cuts scripts without spaces into pairs of characters."""
+    parts = tokenizer_of(name)
+    return parts.version > 1 and parts.base in VERSIONED
+
+
+def plain_words(name: str) -> str:
+    """The tokenizer that finds the words of another as the text has them: not their stems."""
+    parts = tokenizer_of(name)
+    return Tokenizer("default", parts.version, parts.accents).name if parts.base in VERSIONED else name
+
+
 @lru_cache(maxsize=16)
 def analyzer(name: str) -> Any:
-    """The tantivy analyzer behind a tokenizer; `words_of` is the whole definition."""
+    """The tantivy analyzer behind version 1 of a tokenizer; `words_of` is the whole definition."""
     if name == "raw":
         return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).build()
     if name == "whitespace":
         return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
+    if name == "stems":
+        # The stems of words that spaces separate.
+        spaced = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+        return spaced.filter(tantivy.Filter.stemmer("english")).build()
     simple = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
     if name == "en_stem":
         return simple.filter(tantivy.Filter.stemmer("english")).build()
@@ -63,12 +127,64 @@ def analyzer(name: str) -> Any:
 @lru_cache(maxsize=16)
 def words_of(tokenizer: str) -> Tokenize:
     """The words of a text, in order."""
-    if tokenizer == "raw":
+    parts = tokenizer_of(tokenizer)
+    if parts.base == "raw":
         return lambda text: [text]
-    analyze: Tokenize = analyzer(tokenizer).analyze
-    if tokenizer == "compact_ids":
+    analyze: Tokenize = analyzer(parts.base).analyze
+    if parts.version > 1:
+        analyze = _by_letters(analyze, parts)
+    if parts.base == "compact_ids":
         return lambda text: list(_words_and_ids(text, analyze))
     return analyze
+
+
+def _by_letters(analyze: Tokenize, parts: Tokenizer) -> Tokenize:
+    """The words by the rules of `letters`; `analyze` has the same ones for ASCII."""
+    stems: Tokenize | None = analyzer("stems").analyze if parts.base == "en_stem" else None
+
+    def words(text: str) -> list[str]:
+        if text.isascii():
+            return analyze(text)
+        plain = folded(text, accents=not parts.accents)
+        pieces = [plain[piece.start : piece.end] for piece in pieces_of(plain)]
+        return pieces if stems is None else stems(" ".join(pieces))
+
+    return words
+
+
+def sought_words(tokenizer: str, text: str) -> tuple[list[str], str | None]:
+    """What a text asks of others when it is searched for: words in a row, then a character that begins one.
+
+    A text that is found may go on behind the last pair of characters, so the single last character is left
+    out; if it is all there is of its script, it is found as the first one of a pair.
+
+    >>> sought_words("default@2", "Der Text 人工智能")
+    (['der', 'text', '人工', '工智', '智能'], None)
+    >>> sought_words("default@2", "人")
+    ([], '人')
+    """
+    words = words_of(tokenizer)(text)
+    parts = tokenizer_of(tokenizer)
+    if parts.version == 1 or text.isascii() or not words:
+        return words, None
+    pieces = pieces_of(folded(text, accents=not parts.accents))
+    if not pieces or pieces[-1].kind != PAIRED:
+        return words, None
+    return words[:-1], None if _goes_on(pieces) else words[-1]
+
+
+def is_one_word(tokenizer: str, text: str) -> bool:
+    """Whether a text is a single word, from its first character to its last."""
+    parts = tokenizer_of(tokenizer)
+    if parts.version == 1:
+        words = words_of("default")
+        return len(words(text)) == 1 and all(map(words, text))
+    return words_of(plain_words(tokenizer))(text) == [folded(text, accents=not parts.accents)]
+
+
+def _goes_on(pieces: list[Piece]) -> bool:
+    """Whether the last character is also the second one of a pair."""
+    return len(pieces) > 1 and pieces[-2].end == pieces[-1].end
 
 
 def _words_and_ids(text: str, analyze: Tokenize) -> Iterator[str]:

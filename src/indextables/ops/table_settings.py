@@ -43,7 +43,7 @@ def settings_of(snapshot: Snapshot) -> IndexSpec:
     def read() -> IndexSpec:
         # Only these: an invalid value of another property must not prevent searching.
         table = indexing_of(snapshot.metadata.configuration)
-        return from_options(Options().over(table, snapshot.store.uri), snapshot.schema, reading=True)
+        return from_options(Options().over(table, snapshot.store.uri), snapshot.schema, stored=True)
 
     return snapshot.once("index settings", read)
 

@@ -421,7 +421,7 @@ COLUMN_KEYS: Mapping[str, ColumnKey] = MappingProxyType(
             "indexing",
             "tokenizer",
             TEXT,
-            "Tokenizer of a text column: default, raw, en_stem, whitespace, compact_ids.",
+            "How text becomes words: default, raw, en_stem, whitespace, compact_ids; `+fold` ignores accents.",
         ),
         "indexing.indexrecordoption.": ColumnKey(
             "indexing",

@@ -201,8 +201,8 @@ def test_settings_are_given_by_column_or_as_a_list(options):
     spec = from_options(Options.of(options), SCHEMA)
     assert spec == IndexSpec(
         (
-            IndexField("message", "text", "default", "position"),
-            IndexField("tags", "text", "default", "position"),
+            IndexField("message", "text", "default@2", "position"),
+            IndexField("tags", "text", "default@2", "position"),
         )
     )
 

@@ -259,7 +259,7 @@ class Compiler:
         return Phrase(field, item.column, tuple(spelled), node.slop if last is None else 0, last, root.gaps)
 
     def _term(self, word: str, spelled: bytes, field: int, item: IndexField) -> Plan:
-        if item.tokenizer != "compact_ids":
+        if not item.compact_ids:
             return OneTerm(field, item.column, spelled)
         if is_id(word):
             return _Unverified(
@@ -270,9 +270,7 @@ class Compiler:
     def _matching(self, node: Matching, field: int, item: IndexField) -> Plan:
         before = _bytes(json_word(node.path or "", "")) if item.kind == JSON else b""
         low = _bytes(_spelled(node.pattern.prefix, node, item))
-        return MatchingWords(
-            field, low, _after(low), node.pattern, before, ids=item.tokenizer == "compact_ids"
-        )
+        return MatchingWords(field, low, _after(low), node.pattern, before, ids=item.compact_ids)
 
     def _prefix(self, node: Words, field: int, item: IndexField) -> WordRange:
         low = _bytes(_spelled(node.prefix or "", node, item))
@@ -283,7 +281,7 @@ class Compiler:
         self, field: int, item: IndexField, low: bytes, high: bytes | None, whole: bytes | None = None
     ) -> WordRange:
         # Buckets of identifiers are not words of the text.
-        buckets = item.tokenizer == "compact_ids" and low < _ID_END and (high is None or high > _ID_FIRST)
+        buckets = item.compact_ids and low < _ID_END and (high is None or high > _ID_FIRST)
         return WordRange(field, low, high, not buckets, whole)
 
     def _between(self, node: Between, field: int, item: IndexField, root: FieldRoot) -> Plan:

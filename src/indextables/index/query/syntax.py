@@ -18,11 +18,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import QueryError
+from indextables.index.letters import by_script, has_paired, runs_of
 from indextables.index.query.grammar import LONGEST_QUERY, read_query
 from indextables.index.query.parts import (
     Anything,
@@ -52,8 +54,19 @@ from indextables.index.query.tree import (
 )
 from indextables.index.query.values import address_bounds, number_text, numeric, typed_value
 from indextables.index.settings import FAST, IP, JSON, STRING, TEXT, IndexField, IndexSpec, is_list_of_text
-from indextables.index.tokens import id_spans, is_id, words_of
+from indextables.index.tokens import (
+    NEWEST,
+    id_spans,
+    is_id,
+    is_one_word,
+    makes_pairs,
+    plain_words,
+    sought_words,
+    tokenizer_of,
+    words_of,
+)
 from indextables.model.names import find_name, no_column
+from indextables.options import PREFIX
 
 SearchColumns = list[tuple[IndexField, str | None]]
 """Columns to search; for a JSON column also the path inside it."""
@@ -115,7 +128,7 @@ def plain_query(text: str, operator: str | None = None) -> str:
     """
     words, at = [], 0
     for start, end in (*id_spans(text), (len(text), len(text))):
-        words += re.findall(r"[^\W_]+", text[at:start])
+        words += runs_of(text[at:start])
         words += [text[start:end]] if end > start else []
         at = end
     joined = " " if operator is None else f" {operator.upper()} "
@@ -195,6 +208,7 @@ class _QueryParser:
             return self.between(part, item, path)
         if isinstance(part, OneOf):
             return _any(self.words(Text(value, part.at, quoted=True), item, path) for value in part.values)
+        self.note_pairs(part, item)
         if isinstance(part, RegexPart):
             return self.regular(part, item, path)
         if part.shape:
@@ -225,11 +239,23 @@ class _QueryParser:
                 values = dict.fromkeys((text, re.sub(r"^\W+|\W+$", "", text)))
                 nodes += [Words(item.column, (value,)) for value in values if value]
             else:
-                words = [Words(item.column, (word,), path=path) for word in words_of(item.tokenizer)(text)]
+                words = self.each_word(text, item, path)
                 if not words:
                     return None
                 nodes.append(words[0] if len(words) == 1 else Boolean(must=tuple(dict.fromkeys(words))))
         return _any(nodes)
+
+    def each_word(self, text: str, item: IndexField, path: str | None) -> list[Words]:
+        """The words of a text one by one; a run of a script without spaces is one, made of its pairs."""
+        paired = makes_pairs(item.tokenizer) and has_paired(text)
+        words = []
+        for run in by_script(text) if paired else [text]:
+            if paired and has_paired(run):
+                pairs, begins = sought_words(item.tokenizer, run)
+                words.append(Words(item.column, tuple(pairs), 0, begins, path=path))
+            else:
+                words += [Words(item.column, (word,), path=path) for word in words_of(item.tokenizer)(run)]
+        return words
 
     def all_of(self, pieces: Mapping[str, Node], columns: SearchColumns) -> Node:
         """Every piece of a plain text; a row that holds the whole text scores above all others."""
@@ -238,10 +264,15 @@ class _QueryParser:
         if not pieces:
             self.notes.append(f"{self.text!r} holds no word: it finds nothing")
             return NOTHING
-        phrases = [
-            Words(item.column, tuple(words), path=path)
+        sought = [
+            (item.column, *sought_words(item.tokenizer, self.text), path)
             for item, path in columns
-            if item.kind in (TEXT, JSON) and len(words := words_of(item.tokenizer)(self.text)) > 1
+            if item.kind in (TEXT, JSON)
+        ]
+        phrases = [
+            Words(column, tuple(words), 0, begins, path=path)
+            for column, words, begins, path in sought
+            if len(words) + (begins is not None) > 1
         ]
         needed = dict.fromkeys(part for node in pieces.values() for part in _conjuncts(node))
         return Boolean(must=tuple(needed), should=tuple(Boosted(one, _FIRST) for one in phrases))
@@ -257,39 +288,66 @@ class _QueryParser:
         self.hint(part, item)
         if part.prefix:
             return self.prefixed(item, part.text, path)
-        words = tuple(words_of(item.tokenizer)(part.text))
-        if not words:
+        words, begins = sought_words(item.tokenizer, part.text)
+        node: Node = Words(item.column, tuple(words), part.distance or 0, begins, path=path)
+        if not words and begins is None:
             self.note(part, f"{part.text!r} holds no word for column {item.column!r}: it finds nothing")
-        node: Node = Words(item.column, words, part.distance or 0, path=path) if words else NOTHING
+            node = NOTHING
         if item.kind == JSON and not part.quoted and (number := number_text(part.text)) is not None:
             return _any([node, Words(item.column, (number,), path=path)])
         return node
 
     def prefixed(self, item: IndexField, text: str, path: str | None) -> Node:
-        if item.tokenizer != "en_stem":
-            words = words_of(item.tokenizer)(text)
-            if words and item.tokenizer == "compact_ids" and is_id(words[-1]):
-                return Words(item.column, tuple(words), path=path)
-            return Words(item.column, tuple(words[:-1]), 0, words[-1], path=path) if words else NOTHING
-        stems, plain = words_of("en_stem")(text), words_of("default")(text)
-        return Words(item.column, tuple(stems[:-1]), 0, plain[-1], stems[-1], path) if plain else NOTHING
+        words = self.single_words(item.tokenizer, text)
+        if not words:
+            return NOTHING
+        if item.compact_ids and is_id(words[-1]):
+            return Words(item.column, tuple(words), path=path)
+        plain = self.single_words(plain_words(item.tokenizer), text)
+        whole = words[-1] if tokenizer_of(item.tokenizer).base == "en_stem" else None
+        last = words[-1] if whole is None else plain[-1]
+        return Words(item.column, tuple(words[:-1]), 0, last, whole, path)
+
+    def single_words(self, tokenizer: str, text: str) -> list[str]:
+        """The words of a text to search for, the character that begins the last one among them."""
+        words, begins = sought_words(tokenizer, text)
+        return words if begins is None else [*words, begins]
 
     def wildcard(self, part: Text, item: IndexField, path: str | None) -> Node:
         """Words that match the wildcard; addresses of the network that is written so."""
         if item.kind == IP:
             return Between(item.column, *self.value_bounds(item, part.text, part.at))
         self.require_words(item, part.at)
+        if makes_pairs(item.tokenizer) and has_paired(part.text):
+            return self.words(self.inside_stars(part, item), item, path)
         shape = [one if isinstance(one, Gap) else self.fragment(one, part, item) for one in part.shape]
-        if item.tokenizer == "en_stem":
+        if tokenizer_of(item.tokenizer).base == "en_stem":
             self.note(part, f"column {item.column!r} keeps stems: {part.text!r} is compared with them")
         return Matching(item.column, Wildcard(tuple(shape)), path)
+
+    def inside_stars(self, part: Text, item: IndexField) -> Text:
+        """The text between stars: in a script without spaces it is found inside of any text as it is."""
+        texts = [one for one in part.shape if isinstance(one, str)]
+        begun, ended = isinstance(part.shape[0], str), isinstance(part.shape[-1], str)
+        if (
+            Gap.ONE in part.shape
+            or len(texts) != 1
+            or not (begun or has_paired(texts[0][0]))
+            or not (ended or has_paired(texts[0][-1]))
+        ):
+            raise self.bad(
+                f"{part.text!r} has a wildcard among characters that column {item.column!r} keeps in pairs; "
+                "write the parts without wildcards, joined by AND: such text is found wherever it occurs",
+                part.at,
+            )
+        return Text(texts[0], part.at, quoted=True)
 
     def fragment(self, text: str, part: Text, item: IndexField) -> str:
         """QueryPart of a word, spelled as in the index."""
         if item.tokenizer in ("raw", "whitespace"):
             return text
-        words = words_of("default")(text)
-        if len(words) != 1 or any(not words_of("default")(char) for char in text):
+        words = words_of(plain_words(item.tokenizer))(text)
+        if not is_one_word(item.tokenizer, text):
             raise self.bad(
                 f"{part.text!r} is not one word for column {item.column!r}, and a wildcard works inside a "
                 "single word; ask for the words one by one, joined by AND",
@@ -306,13 +364,13 @@ class _QueryParser:
                 f"{part.text}~{edits} asks for more than {MOST_EDITS} edits; write ~1 or ~2, or a wildcard",
                 part.at,
             )
-        words = words_of(item.tokenizer)(part.text)
+        words = self.single_words(item.tokenizer, part.text)
         if len(words) != 1:
             raise self.bad(
                 f"{part.text!r} is not one word for column {item.column!r}, and '~' compares single words",
                 part.at,
             )
-        if not edits or (item.tokenizer == "compact_ids" and is_id(words[0])):
+        if not edits or (item.compact_ids and is_id(words[0])):
             return Words(item.column, (words[0],), path=path)
         return Matching(item.column, Similar(words[0], edits), path)
 
@@ -382,13 +440,32 @@ class _QueryParser:
     def one_word(self, item: IndexField, text: str, at: int) -> str:
         if item.kind == STRING:
             return text
-        plain = "default" if item.tokenizer in ("en_stem", "compact_ids") else item.tokenizer
-        words = words_of(plain)(text)
+        words = self.single_words(plain_words(item.tokenizer), text)
         if len(words) != 1:
             raise self.bad(f"{text!r} is not one word; a range over column {item.column!r} goes by words", at)
         return words[0]
 
     # Hints
+
+    def note_pairs(self, part: Text | RegexPart, item: IndexField) -> None:
+        """Say what becomes of text in a script without spaces where it is not simply found."""
+        if item.kind not in (TEXT, JSON) or not has_paired(part.text):
+            return
+        parts = tokenizer_of(item.tokenizer)
+        if makes_pairs(item.tokenizer):
+            if isinstance(part, RegexPart):
+                self.notes.append(
+                    f"column {item.column!r} keeps {part.text!r} in pairs of characters: a regular "
+                    "expression is compared with these; without slashes the text is found wherever it occurs"
+                )
+            elif part.distance and part.quoted and sought_words(item.tokenizer, part.text)[1] is not None:
+                self.note(part, "a single last character has to follow at once, whatever '~' says")
+        elif parts.version == 1 and makes_pairs(replace(parts, version=NEWEST).name):
+            self.notes.append(
+                f"column {item.column!r} is indexed by {parts.shown}, which finds {part.text!r} only where "
+                "spaces or signs surround it; to find it inside sentences, set the table property "
+                f"{PREFIX}indexing.tokenizer.{item.column} to {parts.name} with update_properties, then merge"
+            )
 
     def note(self, part: Text, message: str) -> None:
         self.notes.append(f"{message} (character {part.at + 1})")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from indextables.errors import SchemaError, TableError
-from indextables.index.settings import from_options
+from indextables.index.settings import IndexSpec, from_options, tokenizers_of
 from indextables.log.commit.changes import properties as property_changes
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
@@ -21,9 +21,9 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, MetadataAction
 from indextables.model.fields import schema_from_json, schema_to_json
 from indextables.model.names import no_column
-from indextables.ops.table_settings import indexing_of
+from indextables.ops.table_settings import indexing_of, settings_of
 from indextables.ops.write.definition import property_key
-from indextables.options import Options
+from indextables.options import PREFIX, Options
 
 _WIDER = {("integer", "long"), ("float", "double")}
 _CURRENT, _EXISTS = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
@@ -54,11 +54,35 @@ def run_update_properties(log: TransactionLog, properties: Mapping[str, str | No
 
     A value that no later write or search could use is refused before the commit.
     """
-    snapshot = log.snapshot(max_staleness_s=0)
-    after = {**snapshot.metadata.configuration, **properties}
+    return log.update_properties(with_versions(log.snapshot(max_staleness_s=0), properties))
+
+
+def with_versions(base: Snapshot, properties: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Changes of properties with the version of every tokenizer that they name, or that a new field has.
+
+    So `indexing.tokenizer.message = default` moves a column to the newest rules, and nothing else does.
+    """
+    if not indexing_of(properties):
+        return dict(properties)
+    stored, ours = base.metadata.configuration, indexing_of(properties)
+    changes = {property_key(key) if key in ours else key: value for key, value in properties.items()}
+    named = tokenizers_of(
+        Options.of(indexing_of({key: value for key, value in changes.items() if value is not None})).indexing,
+        base.schema,
+    )
+    # A setting in another spelling, or of a column that a list of columns names now, holds no longer.
+    tokenizers = {f"{PREFIX}indexing.tokenizer.{column}" for column in named}
+    replaced: dict[str, str | None] = {
+        key: None
+        for key in indexing_of(stored)
+        if key not in changes and (property_key(key) in changes or key in tokenizers)
+    }
+    after = {**stored, **replaced, **changes}
     indexing = indexing_of({key: value for key, value in after.items() if value is not None})
-    from_options(Options().over(indexing, log.uri), snapshot.schema)
-    return log.update_properties(properties)
+    current = IndexSpec(tuple(item for item in settings_of(base).fields if item.column not in named))
+    spec = from_options(Options().over(indexing, base.store.uri), base.schema, current=current)
+    versions = {key: value for key, value in spec.to_properties().items() if "@" in value}
+    return {**replaced, **changes, **versions}
 
 
 def altered(base: Snapshot, changes: Sequence[TableChange]) -> MetadataAction:
@@ -80,7 +104,7 @@ def altered(base: Snapshot, changes: Sequence[TableChange]) -> MetadataAction:
             properties[property_key(str(change.key))] = change.value
     schema = schema_from_json(json.dumps(document))
     metadata = replace(base.metadata, description=described)
-    for action in property_changes(base, properties):
+    for action in property_changes(base, with_versions(base, properties)):
         assert isinstance(action, MetadataAction)
         metadata = replace(metadata, configuration=action.configuration)
     if not schema.equals(base.schema, check_metadata=True):

@@ -47,6 +47,8 @@ class Definition:
     properties: Mapping[str, str] = field(default_factory=dict)
     """All that the log keeps as properties, the index settings included."""
     comment: str | None = None
+    requested: Mapping[str, str] = field(default_factory=dict)
+    """The index settings as they were given, perhaps without the versions of tokenizers."""
 
     @classmethod
     def of(
@@ -67,13 +69,14 @@ class Definition:
         check_properties(stored)
         check_column_options({**stored, **({} if options is None else options.explicit)}, columns)
         explicit = indexing_of({} if options is None else options.explicit)
-        spec = from_options(Options.of({**indexing_of(stored), **explicit}), columns)
+        requested = {**indexing_of(stored), **explicit}
+        spec = from_options(Options.of(requested), columns)
         plain = {key: value for key, value in stored.items() if key not in indexing_of(stored)}
         partitions = tuple(check_partition_columns(columns, partition_by))
         complete = {**plain, **spec.to_properties()}
         for key, value in properties_from_options(options or Options()).items():
             complete.setdefault(key, value)
-        return cls(columns, partitions, spec, complete, comment)
+        return cls(columns, partitions, spec, complete, comment, requested)
 
     def create(self, log: TransactionLog, *, table_id: str | None = None) -> Snapshot:
         """Write version 0; a table that is there has to be as defined."""
@@ -95,7 +98,7 @@ class Definition:
                 differences=tuple(lines), uri=log.uri,
             ) from other  # fmt: skip
         created = log.snapshot(max_staleness_s=0)
-        settings_for_write(created, created.schema, Options.of(indexing_of(self.properties)))
+        settings_for_write(created, created.schema, Options.of(self.requested))
         return created
 
     def first_plan(self, table_id: str) -> WritePlan:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from indextables.errors import ConflictError, OptionError, SchemaError
 from indextables.index.settings import IndexField, IndexSpec, from_options
+from indextables.index.tokens import tokenizer_of
 from indextables.log.commit.conflicts import fits
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -154,7 +155,7 @@ def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) 
         requested_field = kinds.get(item.column)
         if requested_field is not None and requested_field.kind != item.kind:
             raise _contradiction(item, requested_field, snapshot.store.uri)
-    requested = from_options(explicit.over(table, snapshot.store.uri), schema)
+    requested = from_options(explicit.over(table, snapshot.store.uri), schema, current=current)
     for item in current.fields:
         requested_field = requested.get(item.column)
         if (
@@ -176,7 +177,8 @@ def _contradiction(current: IndexField, requested: IndexField, uri: str) -> Opti
 
 
 def _shown(item: IndexField) -> str:
-    return f"{item.kind} (tokenizer {item.tokenizer}, {item.record})" + (" fast" if item.fast else "")
+    tokenizer = tokenizer_of(item.tokenizer).shown
+    return f"{item.kind} (tokenizer {tokenizer}, {item.record})" + (" fast" if item.fast else "")
 
 
 def build(

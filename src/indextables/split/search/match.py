@@ -142,7 +142,7 @@ class _Matcher:
             ]
         else:
             rows = self.words(item)
-        ids = item.tokenizer == "compact_ids"
+        ids = item.compact_ids
         every = (word for texts in rows for words in texts for word in words)
         distinct = pa.array(sorted({word for word in every if not (ids and is_id(word))}), pa.string())
         fits = frozenset(distinct.filter(booleans(node.pattern.matches(distinct).tolist())).to_pylist())
@@ -165,7 +165,7 @@ class _Matcher:
                 any((value := read(text)) is not None and inside(value) for text in texts)
                 for texts in texts_of(self.column(node.column))
             )
-        ids = item.tokenizer == "compact_ids"
+        ids = item.compact_ids
         return booleans(
             any(inside(word) and not (ids and is_id(word)) for words in texts for word in words)
             for texts in self.words(item)
@@ -231,7 +231,7 @@ def _phrase_test(node: Words, item: IndexField) -> Callable[[list[str]], bool]:
 
 def _prefix_test(node: Words, item: IndexField) -> Callable[[str], bool]:
     prefix, whole = node.prefix or "", node.whole
-    if item.tokenizer == "compact_ids":
+    if item.compact_ids:
         return lambda word: word.startswith(prefix) and not is_id(word)
     return lambda word: word.startswith(prefix) or word == whole
 
