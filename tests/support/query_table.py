@@ -90,14 +90,14 @@ FOUND: dict[str, list[int]] = {
     "conn*": [1, 2, 3, 4], "message:conn*": [1, 2], "message:CONN*": [1, 2], "message:t*": [2, 3, 4, 6, 10], "message:time*": [2, 3, 4],
     "message:t?me": [4], "message:t?meout": [3], "message:?eer": [1, 3], "message:*out": [2, 3, 4], "message:*o*t": [2, 3, 4, 5],
     "message:?": [6, 7], "message:???": [2, 4, 5, 6, 7], "message:**": [1, 2, 3, 4, 5, 6, 7, 10],
-    "message:t*e*o*t": [3], "message:日?語": [7], "message:na*ve": [7], "message:É?É": [7], "message:*rr*": [10], "message:?error": [10],
+    "message:t*e*o*t": [3], "message:*本語*": [7], "message:本": [7], "message:na*ve": [7], "message:É?É": [7], "message:*rr*": [10], "message:?error": [10],
     "level:E*": [1, 5], "level:e*": [2], "level:?RROR": [1], "level:*R": [1, 5], "level:* *": ALL, "level:*\\ *": [5, 9],
     "level:a\\**": [6], "level:a?b": [6], "title:runn*": [2], "title:tes?": [1, 5, 6], "doc:ali?e": [1, 10], "doc.user.name:*i*": [1, 2],
     "doc.code:5?0": [1, 9], "tags:?lue": [1, 2, 9, 10], "tags:d*k": [1, 9, 10], "-message:*out": [1, 5, 6, 7, 8, 9, 10],
     # Similar words
     "message:timeout~1": [3], "message:timeuot~1": [3], "message:timeuot~": [3], "message:timeot~1": [3], "message:tiemotu~1": [],
     "message:tiemotu~2": [3], "message:peer~0": [1, 3], "message:pear~1": [1, 3], "message:eror~1": [10], "message:terror~1": [10],
-    "message:errors~2": [10], "message:naive~1": [7], "message:日本誤~1": [7], "level:eRROR~1": [1], "level:ERRORS~1": [1],
+    "message:errors~2": [10], "message:naive~1": [7], "message:日誤~1": [7], "level:eRROR~1": [1], "level:ERRORS~1": [1],
     "title:tset~1": [1, 5, 6], "doc:alcie~1": [1, 10], "tags:bule~1": [1, 2, 9, 10], "message:zzzzzz~2": [], "message:usr~1": [5],
     # Regular expressions
     "message:/p.*r/": [1, 3], "message:/pee/": [], "message:/(peer|found)/": [1, 3, 5], "message:/err.*/": [10], "message:/.*err.*/": [10],
