@@ -421,7 +421,7 @@ COLUMN_KEYS: Mapping[str, ColumnKey] = MappingProxyType(
             "indexing",
             "tokenizer",
             TEXT,
-            "How text becomes words: default, raw, en_stem, whitespace, compact_ids; `+fold` ignores accents.",
+            "How text becomes words: default, raw, en_stem, whitespace, compact_ids; `+fold` drops accents.",
         ),
         "indexing.indexrecordoption.": ColumnKey(
             "indexing",
