@@ -77,6 +77,7 @@ __all__ = [
     "configure",
     "connect",
     "delta",
+    "disconnect",
     "errors",
     "open",
     "plain_query",
@@ -108,6 +109,15 @@ def connect(spark: Any, *, check: bool = True) -> Any:
     version and raises an error if not; `check=False` leaves that out.
     """
     return _load("indextables.spark.session").connect(spark, check=check)
+
+
+def disconnect(spark: Any) -> None:
+    """Give PySpark's classes their own methods back, which `connect` had wrapped.
+
+    All sessions of this process share the classes. What `connect` gave to this session in the JVM stays
+    until the session ends: the extension, the catalog and the format `indextables`.
+    """
+    _load("indextables.spark.session").disconnect(spark)
 
 
 def configure(builder: Any, cloud: str | None = None) -> Any:

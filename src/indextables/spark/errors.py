@@ -2,7 +2,7 @@
 
 A planner that fails inside a query is called by the JVM, and a missing split is noticed
 by an executor: both come back as Java exceptions. PySpark converts Java exceptions to
-Python ones in a single function; `install` wraps that function and returns our own
+Python ones in a single function; `connect` wraps that function, which then returns our own
 exception if the cause is ours. Every other exception is left unchanged.
 """
 
@@ -12,6 +12,7 @@ import itertools
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -26,7 +27,6 @@ _REPORTED = re.compile(r"IllegalStateException\)?:? (\w+Error): (.*)", re.DOTALL
 _TRAILER = re.compile(r"\n?\s*SQLSTATE: \w+.*", re.DOTALL)
 _DATABRICKS = re.compile(r"UNRESOLVED_ROUTINE\]\D*`(i?search)`")
 _REMEMBERED = 256
-_MADE_BY_US = "_indextables"
 _MAX_CAUSES = 12
 
 _lock = threading.Lock()
@@ -138,35 +138,23 @@ def own_error(text: str) -> BaseException | None:
     )
 
 
-def install() -> None:
-    """Install our translation before PySpark's, once."""
-    from pyspark.errors.exceptions import captured
-
-    original = captured.convert_exception
-    if getattr(original, _MADE_BY_US, False):
-        return
+def converting(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """PySpark's conversion of Java exceptions, with our translation before it."""
 
     def convert_exception(java_exception: Any) -> Any:
         return _ours(java_exception) or original(java_exception)
 
-    setattr(convert_exception, _MADE_BY_US, True)
-    captured.convert_exception = convert_exception
+    return convert_exception
 
 
-def install_for_connect() -> None:
+def converting_of_server(original: Callable[..., Any]) -> Callable[..., Any]:
     """The same for errors that a Spark Connect server reports."""
-    from pyspark.sql.connect.client import core
-
-    original = core.convert_exception
-    if getattr(original, _MADE_BY_US, False):
-        return
 
     def convert_exception(*args: Any, **kwargs: Any) -> Any:
         converted = original(*args, **kwargs)
         return own_error(str(converted)) or converted
 
-    setattr(convert_exception, _MADE_BY_US, True)
-    core.convert_exception = convert_exception
+    return convert_exception
 
 
 def _ours(java_exception: Any) -> BaseException | None:

@@ -1,11 +1,11 @@
-"""The methods of Spark's own classes that `connect` wraps so that they know IndexTables.
+"""The methods of Spark's own classes that `connect` wraps to know IndexTables, and `disconnect` puts back.
 
 Each wrapper checks whether a call is meant for us: the format is ours, the statement is
 ours, or the view is over one of our tables. Every other call is passed to Spark with
 exactly the arguments it came with.
 """
 
-# ruff: noqa: A002, N803, SLF001
+# ruff: noqa: A002, N803
 # because these are Spark's own signatures
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from indextables.spark import errors
 from indextables.spark.options import is_connect, is_ours
 from indextables.spark.requests import (
     read_request,
@@ -29,10 +30,48 @@ from indextables.spark.versions import frame_class, writer_mode
 _lock = threading.Lock()
 
 Method = Callable[..., Any]
+Patch = tuple[Any, str, Callable[[Method], Method]]
+"""A class or module, the name of a function in it, and what makes our wrapper of that function."""
+
+_ORIGINAL = "_indextables"
+"""The attribute of a wrapper that holds Spark's own method."""
 
 
 def install(spark: Any) -> None:
-    """Wrap the classes of this session's readers and writers; done once per class."""
+    """Wrap the methods for this session's kind of classes; done once per class."""
+    _install([*_translations(is_connect(spark)), *_methods(spark)])
+
+
+def install_translation() -> None:
+    """Let only the errors of the JVM become ours."""
+    _install(_translations(connect=False))
+
+
+def _install(patches: list[Patch]) -> None:
+    with _lock:
+        for owner, name, door in patches:
+            current = owner.__dict__[name]
+            if hasattr(current, _ORIGINAL):
+                continue
+            wrapped = functools.wraps(current)(door(current))
+            setattr(wrapped, _ORIGINAL, current)
+            setattr(owner, name, wrapped)
+
+
+def uninstall(spark: Any) -> None:
+    """Put the methods back for this session's kind of classes.
+
+    A method that somebody else has wrapped since stays as it is.
+    """
+    with _lock:
+        for owner, name, _ in [*_translations(is_connect(spark)), *_methods(spark)]:
+            current = owner.__dict__[name]
+            # A wrapper made with functools.wraps has our mark too, but wraps another function.
+            if getattr(current, _ORIGINAL, None) is getattr(current, "__wrapped__", current):
+                setattr(owner, name, current.__wrapped__)
+
+
+def _methods(spark: Any) -> list[Patch]:
     if is_connect(spark):
         from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
         from pyspark.sql.connect.session import SparkSession
@@ -40,22 +79,24 @@ def install(spark: Any) -> None:
         from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
         from pyspark.sql.session import SparkSession
 
-    with _lock:
-        _wrap(DataFrameReader, "load", _load)
-        _wrap(DataFrameWriter, "save", _save)
-        _wrap(DataFrameWriter, "insertInto", _insert_into)
-        _wrap(SparkSession, "sql", _sql)
-        if not is_connect(spark):
-            _wrap(frame_class(), "explain", _explain)
+    patches: list[Patch] = [
+        (DataFrameReader, "load", _load),
+        (DataFrameWriter, "save", _save),
+        (DataFrameWriter, "insertInto", _insert_into),
+        (SparkSession, "sql", _sql),
+    ]
+    return patches if is_connect(spark) else [*patches, (frame_class(), "explain", _explain)]
 
 
-def _wrap(owner: type, name: str, door: Callable[[Method], Method]) -> None:
-    original = owner.__dict__[name]
-    if hasattr(original, "_indextables"):
-        return
-    wrapped = functools.wraps(original)(door(original))
-    wrapped._indextables = original  # type: ignore[attr-defined]
-    setattr(owner, name, wrapped)
+def _translations(connect: bool) -> list[Patch]:
+    """The function in which PySpark makes Python exceptions of those that the JVM or a server reports."""
+    if connect:
+        from pyspark.sql.connect.client import core
+
+        return [(core, "convert_exception", errors.converting_of_server)]
+    from pyspark.errors.exceptions import captured
+
+    return [(captured, "convert_exception", errors.converting)]
 
 
 def _load(original: Method) -> Method:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from indextables.model.names import quoted_name
 from indextables.options import Options
 from indextables.runtime import Runtime
-from indextables.spark import errors, patches
+from indextables.spark import patches
 from indextables.spark.executors import check_executors
 from indextables.spark.hadoop import package_of
 from indextables.spark.jvm.installed import check_java, will_start_java
@@ -39,21 +39,23 @@ def connect(spark: Any, *, check: bool = True) -> Any:
     """Teach a session `format("indextables")` and our SQL; returns the session."""
     check_version(str(spark.version))
     with _lock:
-        if is_connect(spark):
-            errors.install_for_connect()
-        else:
+        patches.install(spark)
+        if not is_connect(spark):
             from indextables.spark.bridge.attach import attach, name_tables
             from indextables.spark.read.relation import index_class
 
-            errors.install()
             index_class(spark)
             attach(spark)
             name_tables(spark)
             _same_interpreter(spark.sparkContext)
-        patches.install(spark)
     if check:
         check_executors(spark)
     return spark
+
+
+def disconnect(spark: Any) -> None:
+    """Give PySpark's classes their own methods back, which `connect` had wrapped."""
+    patches.uninstall(spark)
 
 
 def start_local(name: str) -> Any:

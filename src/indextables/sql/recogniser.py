@@ -146,6 +146,11 @@ class Statement:
         return isinstance(self.form, OtherStatement) and not self.mentions & {"search", "path"}
 
     @property
+    def is_command(self) -> bool:
+        """Whether its words are those of a maintenance command, of a table that may be another's."""
+        return isinstance(self.form, (MaintenanceCommand, SharedCommand))
+
+    @property
     def is_explained(self) -> bool:
         """Whether it begins with EXPLAIN."""
         return self.start > 0 and self.view is None

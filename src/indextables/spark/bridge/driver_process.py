@@ -31,11 +31,11 @@ def attached() -> Any:
 
 def main() -> None:
     """Answer requests until the JVM ends."""
-    from indextables.spark import errors
     from indextables.spark.bridge.attach import attach
+    from indextables.spark.patches import install_translation
     from indextables.spark.read.relation import index_class
 
-    errors.install()
+    install_translation()
     spark = attached()
     index_class(spark)
     attach(spark, plain=True)

@@ -61,15 +61,17 @@ def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mappi
     statement = recognise(text)
     if "bucket" in statement.mentions:
         make_functions(spark, original)
-    if statement.is_sparks:
+    # A view that a client of Connect has made is not known to the server as one of ours.
+    by_client = not has_parser(spark) or (is_connect(spark) and names_a_view(spark, text))
+    by_parser = statement.is_command and not by_client
+    if statement.is_sparks or by_parser:
         refresh_named(spark, text)
         return original(text, args, **kwargs)
     frames: Mapping[str, Any] = {}
     if kwargs:
         text, frames = _format(spark, text, kwargs)
         statement = recognise(text)
-    by_server = has_parser(spark) and not (is_connect(spark) and names_a_view(spark, text))
-    if not by_server and is_own_command(spark, statement.form):
+    if is_own_command(spark, statement.form):
         return frame_of_arrow(spark, run_sql(text, spark))
     match statement.form:
         case CreateView() as created if not names_tables(spark) or (created.temporary and is_connect(spark)):
