@@ -37,6 +37,7 @@ TARGETS = (
     "counting",
     "dml",
     "log_reads",
+    "load",
 )
 
 

@@ -1,6 +1,9 @@
 """Loading files: what is guessed of them, and what is refused."""
 
+import bz2
+import gzip
 import json
+import lzma
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,11 +85,134 @@ def test_a_dry_run_shows_the_guess_and_makes_nothing(run, tmp_path):
     assert not (tmp_path / "t").exists()
 
 
-def test_a_guess_that_a_later_row_breaks_loads_nothing(run, tmp_path):
-    (tmp_path / "a.csv").write_text("id\n" + "1\n" * 3_000_000 + "x\n")
+def test_a_guess_that_a_later_row_breaks_is_made_again_with_a_note(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("indextables.ingest.streams.BLOCK_BYTES", 1000)
+    (tmp_path / "a.csv").write_text("id,n\n" + "1,2\n" * 1000 + "x,3\n")
     code, _, err = run("load", tmp_path / "a.csv", "--to", tmp_path / "t")
+    assert (code, "values of several types in id" in err) == (0, True)
+    table = it.Table.open(tmp_path / "t")
+    assert [str(item.type) for item in table.schema] == ["string", "int64"]
+    assert table.count("id = 'x'") == 1
+    code, _, err = run("load", tmp_path / "a.csv", "--to", tmp_path / "u", "--type", "id=bigint")
     assert (code, "--type" in err) == (2, True)
-    assert it.Table.open(tmp_path / "t").count() == 0
+    assert not (tmp_path / "u").exists()
+
+
+@pytest.mark.parametrize("later", [0, 1000])
+def test_json_values_of_several_types_are_text_and_a_new_key_is_a_column(run, tmp_path, monkeypatch, later):
+    monkeypatch.setattr("indextables.ingest.streams.BLOCK_BYTES", 1000)
+    lines = ['{"a": 1, "b": 2}'] * later
+    lines += ['{"a": 1, "b": 1}', '{"a": "x", "b": 1.5}', '{"a": {"k": [1]}, "c": true}']
+    table, _ = loaded(run, tmp_path, "a.jsonl", "\n".join(lines))
+    rows = table.scan().read_all().to_pylist()[later:]
+    assert rows == [
+        {"a": "1", "b": 1.0, "c": None},
+        {"a": "x", "b": 1.5, "c": None},
+        {"a": '{"k":[1]}', "b": None, "c": True},
+    ]
+
+
+@pytest.mark.parametrize("text", ['[{"a": 1}, {"a": 2}]', '[\n  {\n    "a": 1\n  },\n  {"a": 2}\n]\n'])
+def test_a_json_array_is_rows(run, tmp_path, text):
+    table, _ = loaded(run, tmp_path, "a.json", text)
+    assert table.scan().read_all().to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+BROKEN = {"a.jsonl": '{"a": 1}\n{"a":\n{"a": 2}\n', "a.csv": "a,b\n1,2\n3\n4,5\n"}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_lines_that_cannot_be_read_are_refused_kept_or_left_out(run, tmp_path, name):
+    (tmp_path / name).write_text(BROKEN[name])
+    code, _, err = run("load", tmp_path / name, "--to", tmp_path / "t")
+    assert (code, "--on-error" in err) == (2, True)
+    assert not (tmp_path / "t").exists()
+    code, _, err = run("load", tmp_path / name, "--to", tmp_path / "t", "--on-error", "skip")
+    assert (code, "1 line could not be read and was left out" in err) == (0, True)
+    assert it.Table.open(tmp_path / "t").count() == 2
+    code, _, err = run("load", tmp_path / name, "--to", tmp_path / "u", "--on-error", "keep")
+    assert (code, "kept in _raw" in err) == (0, True)
+    bad_line = BROKEN[name].splitlines()[{"a.jsonl": 1, "a.csv": 2}[name]]
+    raw = it.Table.open(tmp_path / "u").scan().read_all()["_raw"].to_pylist()
+    assert sorted(raw, key=lambda text: text or "") == [None, None, bad_line]
+    assert f"(line {BROKEN[name].splitlines().index(bad_line) + 1})" in err
+
+
+PACKED = {
+    "gz": gzip.compress,
+    "xz": lzma.compress,
+    "bz2": bz2.compress,
+    "zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("ending", PACKED)
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.log"])
+def test_compressed_files_are_read_by_what_they_are(run, tmp_path, ending, name):
+    texts = {
+        "a.csv": "note\nthe disk is full\n",
+        "a.jsonl": '{"note": "the disk is full"}',
+        "a.log": "the disk is full",
+    }
+    text = texts[name].encode()
+    path = tmp_path / f"{name}.{ending}"
+    path.write_bytes(PACKED[ending](text))
+    assert run("load", path, "--to", tmp_path / "t")[0] == 0
+    assert it.Table.open(tmp_path / "t").count(query="disk") == 1
+    path.write_bytes(PACKED[ending](text * 1000)[:-9])
+    code, _, err = run("load", path, "--to", tmp_path / "u")
+    assert (code, "damaged or cut off" in err) == (1, True)
+    assert not (tmp_path / "u").exists()
+
+
+@pytest.mark.parametrize("data", [b"PK\x03\x04 and more", bytes(range(256)) * 50])
+def test_what_is_no_text_is_refused(run, tmp_path, data):
+    (tmp_path / "a.log").write_bytes(data)
+    code, _, err = run("load", tmp_path / "a.log", "--to", tmp_path / "t")
+    assert (code, str(tmp_path / "a.log") in err) == (2, True)
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "latin-1", "utf-8-sig", "cp500"])
+def test_an_encoding_is_noticed_or_given(run, tmp_path, encoding):
+    (tmp_path / "a.csv").write_bytes("name,note\nJürgen,über alles geprüft\n".encode(encoding))
+    given = ["--encoding", encoding] if encoding == "cp500" else []
+    code, _, err = run("load", tmp_path / "a.csv", "--to", tmp_path / "t", *given)
+    assert code == 0, err
+    assert it.Table.open(tmp_path / "t").count("name = 'Jürgen'") == 1
+    assert ("is read as" in err) == (encoding in {"utf-16", "utf-16-be", "latin-1"})
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "flags"), [(";", ()), ("\t", ()), ("|", ()), ("~", ("--delimiter", "~"))]
+)
+def test_columns_are_separated_by_what_the_first_line_has(run, tmp_path, delimiter, flags):
+    table, _ = loaded(run, tmp_path, "a.csv", f"a{delimiter}b\n1{delimiter}2,5\n", *flags)
+    assert table.scan().read_all().to_pylist() == [{"a": 1, "b": "2,5"}]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--type", "id=banana"),
+        ("--encoding", "klingon"),
+        ("--delimiter", "ab"),
+        ("--raw",),
+        ("--type", "x=string"),
+    ],
+)
+def test_a_flag_that_cannot_be_is_one_message(run, tmp_path, flags):
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    code, _, err = run("load", tmp_path / "a.csv", "--to", tmp_path / "t", *flags)
+    assert (code, "Traceback" in err) == (2, False)
+    assert not (tmp_path / "t").exists()
+
+
+def test_deep_json_in_a_log_is_text(run, tmp_path):
+    deep = '{"msg":' + '{"a":' * 100_000 + "1" + "}" * 100_001
+    (tmp_path / "a.log").write_text('{"msg":"good"}\n' * 3 + deep + "\n")
+    assert run("load", tmp_path / "a.log", "--to", tmp_path / "t")[0] == 0
+    assert it.Table.open(tmp_path / "t").count() == 4
 
 
 @pytest.mark.parametrize("levels", [101, 3_000, 100_000])

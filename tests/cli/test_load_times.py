@@ -46,7 +46,7 @@ def test_a_time_without_a_year_is_the_last_one_before_the_file_was_modified(
 
 
 def test_years_go_on_across_the_blocks_of_a_large_file(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("indextables.ingest.files.BLOCK_BYTES", 100)
+    monkeypatch.setattr("indextables.ingest.streams.BLOCK_BYTES", 100)
     times = [f"{month} 10 10:00:00" for month in ("Oct", "Nov", "Dec", "Jan", "Feb", "Mar") * 3]
     rows, _ = load_syslog(run, tmp_path, times, "2024-03-11")
     years = [row["ts"].year for row in rows]

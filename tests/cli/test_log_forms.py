@@ -98,7 +98,7 @@ words without a time
 
 @pytest.mark.parametrize("block_bytes", [40, 4 << 20])
 def test_a_stack_trace_is_part_of_the_row_of_its_line(tmp_path, monkeypatch, block_bytes):
-    monkeypatch.setattr("indextables.ingest.files.BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("indextables.ingest.streams.BLOCK_BYTES", block_bytes)
     rows = rows_of(tmp_path, TRACE)
     assert [row["message"].count("\n") for row in rows] == [4, 4, 0, 1]
     assert rows[0]["message"].startswith("request failed\nTraceback")

@@ -204,7 +204,7 @@ class Run:
         expected = Counter(f"f{at}r{row}" for at in range(len(files)) for row in range(count))
         landed = 0
         for attempt in range(LOADS):
-            arguments = ["load", *files, "--to", self.root]
+            arguments = ["load", *files, "--to", self.root, "--again"]
             jobs = [self._job(f"load{attempt}{at}", "command", arguments=arguments) for at in range(2)]
             for job in jobs:
                 if attempt < LOADS - 1 and self.chance.random() < 0.7:

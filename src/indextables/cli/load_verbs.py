@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 
 from indextables.cli import render
 from indextables.cli.flags import Flags, dry_run_flag, verb
+from indextables.connection import open_log
 from indextables.display.plain import counted
 
 if TYPE_CHECKING:
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from indextables.ingest.files import InputFiles
-    from indextables.ingest.log_lines import LineReader, LogForm
+    from indextables.ingest.files import InputFiles, Reading
+    from indextables.ingest.log_lines import LogForm
     from indextables.table import Table
 
 _FORMATS = ("csv", "jsonl", "parquet", "log")
@@ -53,12 +55,9 @@ def _types(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
         name, equals, kind = value.partition("=")
         if not equals or not name:
             raise click.BadParameter(f"{value!r} is not COLUMN=TYPE")
-        try:
-            types[name] = type_from_sql(kind)
-        except Exception as bad:
-            raise click.BadParameter(
-                f"{kind!r} is not a SQL type such as string, bigint or timestamp"
-            ) from bad
+        types[name] = type_from_sql(kind)
+        if types[name] is None:
+            raise click.BadParameter(f"{kind!r} is not a SQL type such as string, bigint or timestamp")
     return types
 
 
@@ -67,6 +66,20 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
     if not all(names) or len(set(names)) < len(names):
         raise click.BadParameter(f"{value!r} has an empty name, or one name twice")
     return names
+
+
+def _encoding(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    try:
+        return value and codecs.lookup(value).name
+    except LookupError as unknown:
+        raise click.BadParameter(f"{value!r} is not an encoding such as utf-16 or latin-1") from unknown
+
+
+def _delimiter(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    character = {"tab": "\t", "\\t": "\t"}.get(value or "", value)
+    if character is not None and (len(character) != 1 or not character.isascii()):
+        raise click.BadParameter(f"{value!r} is not one character, or tab")
+    return character
 
 
 @click.command()
@@ -81,6 +94,22 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
 @pattern_flag
 @pairs_flag
 @raw_flag
+@click.option(
+    "--encoding",
+    metavar="NAME",
+    callback=_encoding,
+    help="The encoding, if it is not noticed.",
+)
+@click.option(
+    "--delimiter", metavar="CHARACTER", callback=_delimiter, help="What separates CSV columns; `tab` is one."
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(("fail", "keep", "skip")),
+    default="fail",
+    show_default=True,
+    help="CSV and JSON lines that cannot be read: load nothing, keep them in _raw, or leave them out.",
+)
 @click.option(
     "--columns",
     metavar="NAMES",
@@ -99,6 +128,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
 @click.option(
     "--partition-by", multiple=True, metavar="COLUMN", help="Partition a new table; may be repeated."
 )
+@click.option("--again", is_flag=True, help="Load files even if the table has them already.")
 @dry_run_flag
 @verb
 def load(
@@ -109,10 +139,14 @@ def load(
     pattern: str | None,
     with_pairs: bool,
     with_raw: bool,
+    encoding: str | None,
+    delimiter: str | None,
+    on_error: str,
     columns: tuple[str, ...],
     types: dict[str, Any],
     texts: tuple[str, ...],
     partition_by: tuple[str, ...],
+    again: bool,
     dry_run: bool,
     settings: Flags,
 ) -> None:
@@ -126,9 +160,20 @@ def load(
     indextables load orders-*.csv --to /data/orders --type code=string --text note
     indextables load lines.tsv --to /data/lines --columns system,line
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
-    from indextables.ingest.files import log_summary, open_input
+    from indextables.ingest.files import Reading, log_summary, open_input
+    from indextables.ingest.loaded import load_txn, loaded_form, place_at, refuse_loaded
+    from indextables.ingest.not_fitting import TypesDiffer
+    from indextables.ops.write.save import newest, save, with_text
 
-    source = open_input(files, form, pattern, types, names=columns, with_pairs=with_pairs, with_raw=with_raw)
+    snapshot = newest(open_log(target, settings.options))
+    if snapshot is not None and not again:
+        for path in files:
+            refuse_loaded(path, snapshot.txns, target)
+    source = open_input(
+        files, form, pattern, types, log=loaded_form(snapshot.txns) if snapshot else None, names=columns,
+        with_pairs=with_pairs, with_raw=with_raw,
+        encoding=encoding, delimiter=delimiter, on_error=on_error,
+    )  # fmt: skip
     chosen = _with_message(texts or source.text_columns, source.log)
     as_text = render.Form.TEXT is settings.form
     if as_text:
@@ -137,21 +182,31 @@ def load(
         if not as_text:
             render.show(_guess(source, chosen, partition_by), settings.form)
         return
-    table = _table(target, source.schema, chosen, partition_by, settings)
     began = time.perf_counter()
-    readers: dict[str, LineReader] = {}
-    done = table.append(_watched(source, readers))
+    options = with_text(settings.options, chosen)
+    log = open_log(target, options)
+    places = [place_at(path, size) for path, size in zip(source.paths, source.sizes, strict=True)]
+    txn = load_txn(places, source.log, again=again)
+    widened: list[str] = []
+    while True:
+        reading = Reading()
+        try:
+            done = save(log, _watched(source, reading), "append", options, partition_by, source.schema, txn)
+            break
+        except TypesDiffer as different:
+            source, note = source.with_wider_types(different)
+            widened.append(note)
+    render.show_notes([*widened, *reading.notes])
     if not as_text:
-        render.show_notes(
-            log_summary(path, reader) for path, reader in readers.items() if reader.without_time
-        )
+        summaries = [log_summary(path, lines) for path, lines in reading.logs.items() if lines.without_time]
+        render.show_notes(summaries)
         render.show(done.to_arrow(), settings.form)
         return
-    for path, reader in readers.items():
-        click.echo(render.printable(log_summary(path, reader)))
+    for path, lines in reading.logs.items():
+        click.echo(render.printable(log_summary(path, lines)))
     seconds = time.perf_counter() - began
     click.echo(
-        f"Loaded {counted(done.rows, 'row')} in {seconds:.1f} s into version {done.version} of {table.uri}.\n"
+        f"Loaded {counted(done.rows, 'row')} in {seconds:.1f} s into version {done.version} of {log.uri}.\n"
         f"Next: indextables serve {target}"
     )
 
@@ -172,16 +227,14 @@ def _with_message(texts: tuple[str, ...], log: LogForm | None) -> tuple[str, ...
     return texts if log is None or "message" in texts else (*texts, "message")
 
 
-def _watched(source: InputFiles, readers: dict[str, LineReader]) -> pa.RecordBatchReader:
+def _watched(source: InputFiles, reading: Reading) -> pa.RecordBatchReader:
     import pyarrow as pa
 
     def batches() -> Iterator[pa.RecordBatch]:
-        rows = 0
-        with render.watching() as progress:
-            for batch in source.batches(readers.__setitem__):
-                rows += batch.num_rows
-                progress("Loading rows", rows, rows)
-                yield batch.cast(source.schema)
+        with render.watching(of_bytes=True) as progress:
+            for batch in source.batches(reading):
+                progress("Loading", reading.done_bytes, reading.total_bytes)
+                yield batch
 
     return pa.RecordBatchReader.from_batches(source.schema, batches())
 
@@ -280,16 +333,20 @@ def _form(
     from pathlib import Path
 
     from indextables.ingest.files import open_input
+    from indextables.ingest.loaded import loaded_form
     from indextables.ingest.tail import saved_form
     from indextables.table import Table
 
+    last_form = None
     if pattern is None and Table.exists(target, settings.options):
-        saved = saved_form(Table.open(target, options=settings.options), file)
+        table = Table.open(target, options=settings.options)
+        saved = saved_form(table, file)
         if saved is not None:
             return saved, ()
+        last_form = loaded_form(table.log.snapshot().txns)
     if wait and not (Path(file).is_file() and Path(file).stat().st_size):
         return None
-    source = open_input([file], "log", pattern, with_pairs=pairs, with_raw=raw)
+    source = open_input([file], "log", pattern, with_pairs=pairs, with_raw=raw, log=last_form)
     assert source.log is not None
     return source.log, source.text_columns
 

@@ -191,17 +191,25 @@ def readable(name: str, value: Any) -> str:
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress listener that draws bars on a terminal and stays quiet anywhere else."""
+def watching(*, of_bytes: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress listener that draws bars on a terminal and stays quiet anywhere else.
+
+    Of bytes it shows how many a second they are, and how long the rest will take.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _stage, _done, _total: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+    from rich import progress
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
-        tasks: dict[str, TaskID] = {}
+    counted = (
+        (progress.DownloadColumn(), progress.TransferSpeedColumn(), progress.TimeRemainingColumn())
+        if of_bytes
+        else (progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+    )
+    columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), *counted)
+    with progress.Progress(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, progress.TaskID] = {}
 
         def advance(stage: str, done: int, total: int) -> None:
             if stage not in tasks:

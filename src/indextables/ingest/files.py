@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,22 +11,36 @@ import pyarrow as pa
 
 from indextables.display.plain import counted
 from indextables.errors import OptionError, StorageError
-from indextables.ingest.json_depth import CheckedJson
+from indextables.ingest import streams
+from indextables.ingest.json_files import Json, json_blocks
 from indextables.ingest.log_forms import log_form
-from indextables.ingest.log_lines import MESSAGE, LineReader, LogForm, line_shown, split_lines
+from indextables.ingest.log_lines import MESSAGE, RAW, LineReader, LogForm, line_shown, split_lines
 from indextables.ingest.log_times import Years
-from indextables.lazy import pc, pj, pq, pv
+from indextables.ingest.not_fitting import BadLines, TypesDiffer
+from indextables.ingest.streams import ENDINGS, TextFile
+from indextables.lazy import pc, pq, pv
 from indextables.model.names import no_column
 
 FORMATS = ("csv", "jsonl", "parquet", "log")
+ON_ERROR = ("fail", "keep", "skip")
 _BY_NAME = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
     ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
-BLOCK_BYTES = 4 << 20
 _SAMPLE_LINES = 1000
 _WORDS = 3
 """A column with at least this many words per text on average is indexed as text."""
+_DELIMITERS = (",", "\t", ";", "|")
+
+
+@dataclass(slots=True)
+class Reading:
+    """One run over the files: what was counted, and what a person should know."""
+
+    done_bytes: int = 0
+    total_bytes: int = 0
+    logs: dict[str, LineReader] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +54,104 @@ class InputFiles:
     log: LogForm | None = None
     names: tuple[str, ...] = ()
     """The columns of a CSV file that has no line of headings."""
+    declared: tuple[str, ...] = ()
+    """Columns whose type the caller gave."""
+    encoding: str | None = None
+    delimiter: str | None = None
+    on_error: str = "fail"
+    json: Json = field(default_factory=Json)
+    sizes: tuple[int, ...] = ()
+    """The bytes of each file when it was looked at; what is written to it meanwhile is not read."""
 
-    def batches(
-        self, at_end: Callable[[str, LineReader], None] = lambda _path, _reader: None
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of all files, one after the other; `at_end` is given what was counted of each log."""
-        for path in self.paths:
+    def batches(self, reading: Reading | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of all files, one after the other."""
+        reading = reading or Reading()
+        reading.total_bytes = sum(self.sizes)
+        before = 0
+        for path, size in zip(self.paths, self.sizes, strict=True):
             try:
-                if self.log is not None:
-                    reader = line_reader(path, self.log)
-                    for block in blocks(path):
-                        yield reader.read(split_lines(block), is_last=False)
-                    yield reader.read(pa.array([], pa.string()))
-                    at_end(path, reader)
+                if self.form == "parquet":
+                    yield from pq.ParquetFile(path).iter_batches()
                 else:
-                    yield from _rows(path, self.form, self.schema, self.names)
+                    with TextFile(path, self.encoding, size) as text:
+                        for batch in self._text_rows(text, reading):
+                            reading.done_bytes = before + text.file.offset
+                            yield self._cast(batch, path)
+                        reading.notes += self._encoding_notes(text)
             except (pa.ArrowInvalid, pa.ArrowKeyError) as wrong:
                 raise OptionError(
                     f"{path} does not fit the columns that were guessed from {self.paths[0]}: {wrong}. "
-                    "Give the right type with --type COLUMN=TYPE, such as --type code=string."
+                    "Give the right type with --type COLUMN=TYPE, such as --type code=string, or say with "
+                    "--on-error keep or skip what becomes of lines that cannot be read."
                 ) from wrong
+            before += size
+            reading.done_bytes = before
+
+    def _text_rows(self, text: TextFile, reading: Reading) -> Iterator[pa.RecordBatch]:
+        if self.log is not None:
+            lines = line_reader(text.path, self.log, self.encoding)
+            for block in text.blocks():
+                yield lines.read(split_lines(block), is_last=False)
+            yield lines.read(pa.array([], pa.string()))
+            reading.logs[text.path] = lines
+            return
+        bad = BadLines(text.path, self.on_error, self.schema)
+        if self.form == "jsonl":
+            yield from self.json.rows(text, self.schema, bad)
+        else:
+            yield from self._csv_rows(text, bad)
+        reading.notes += bad.notes()
+
+    def _csv_rows(self, text: TextFile, bad: BadLines) -> Iterator[pa.RecordBatch]:
+        columns = pa.schema([item for item in self.schema if item.name != RAW])
+        try:
+            for batch in open_csv(text, self.names, self.delimiter, columns, bad):
+                yield bad.with_rows(batch)
+        except pa.ArrowInvalid as wrong:
+            name = TypesDiffer.column_of(wrong, columns)
+            if name is None or name in self.declared:
+                raise
+            raise TypesDiffer(text.path, name) from wrong
+
+    def _cast(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
+        try:
+            return batch.cast(self.schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as wrong:
+            raise OptionError(f"{path} does not fit the columns and types of the load: {wrong}") from wrong
+
+    def _encoding_notes(self, text: TextFile) -> list[str]:
+        if text.has_replaced:
+            return [f"{text.path} has bytes that are no {text.encoding}, now \ufffd; give its --encoding"]
+        if self.encoding is None and not text.encoding.startswith("utf-8"):
+            return [f"{text.path} is read as {text.encoding}; give its --encoding if that is wrong"]
+        return []
+
+    def with_wider_types(self, different: TypesDiffer) -> tuple[InputFiles, str]:
+        """The files with columns wide enough for a block that did not fit, and a note about it."""
+        if self.form == "jsonl":
+            inner = self.json.with_block(different.block)
+            fields = {item.name: item for item in inner.schema}
+        else:
+            inner = self.json
+            fields = {different.column: pa.field(different.column, pa.string())}
+        schema = pa.schema(
+            [
+                item
+                if item.name in self.declared or item.name not in fields
+                else _plain(fields.pop(item.name))
+                for item in self.schema
+            ]
+        )
+        for item in fields.values():
+            schema = schema.append(_plain(item))
+        if schema == self.schema and inner.widened == self.json.widened:
+            raise OptionError(f"{different.path} does not fit its columns: {different.__cause__}")
+        changed = [item.name for item in schema if item not in self.schema]
+        return replace(self, schema=schema, json=inner), (
+            f"{different.path}: values of several types in {', '.join(changed)}; such a column is "
+            + ", ".join(sorted({str(schema.field(name).type) for name in changed}))
+            + " now, and loading began again"
+        )
 
 
 def open_input(
@@ -71,48 +163,103 @@ def open_input(
     names: Sequence[str] = (),
     with_pairs: bool = False,
     with_raw: bool = False,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    on_error: str = "fail",
+    log: LogForm | None = None,
 ) -> InputFiles:
     """Look at the first file and guess what is not given; a CSV without headings needs its `names`.
 
     Of a log, `with_pairs` makes columns of its `key=value` pairs, and `with_raw` one of the whole line.
+    `log` is the form of the logs that the table has, which this one must have too.
     """
     for path in paths:
         if not Path(path).is_file():
             raise StorageError(f"there is no file {path}")
     file_format = form or ("log" if pattern else guess_format(paths[0]))
-    if names and file_format != "csv":
-        raise OptionError(f"only CSV files take column names; {paths[0]} is read as {file_format}")
-    if (with_pairs or with_raw) and file_format != "log":
-        raise OptionError(f"only logs take --pairs and --raw; {paths[0]} is read as {file_format}")
-    log = None
+    for flags, fitting in (
+        ((("--columns", names), ("--delimiter", delimiter)), "csv"),
+        ((("--pairs", with_pairs), ("--raw", with_raw)), "log"),
+    ):
+        for flag, value in flags:
+            if value and file_format != fitting:
+                raise OptionError(f"only {fitting} files take {flag}; {paths[0]} is read as {file_format}")
+    source = InputFiles(
+        tuple(paths), file_format, pa.schema([]), (), None, tuple(names), tuple(types or {}), encoding,
+        delimiter, on_error, sizes=tuple(Path(path).stat().st_size for path in paths),
+    )  # fmt: skip
     if file_format == "log":
-        lines = first_lines(paths[0])
-        log = log_form(lines, pattern, with_pairs=with_pairs, with_raw=with_raw)
-        schema, text_columns = log.schema, _log_texts(log, lines)
+        source = _with_log(source, pattern, with_pairs, with_raw, log)
     else:
-        sample = _sample(paths[0], file_format, names)
-        schema, text_columns = sample.schema, _text_columns(sample)
+        source = _with_sample(source)
     declared = types or {}
-    missing = [name for name in declared if name not in schema.names]
+    missing = [name for name in declared if name not in source.schema.names]
     if missing:
-        raise OptionError(no_column(schema.names, missing[0], str(paths[0])))
-    fields = [pa.field(item.name, declared.get(item.name, _plain(item.type))) for item in schema]
-    return InputFiles(tuple(paths), file_format, pa.schema(fields), text_columns, log, tuple(names))
+        raise OptionError(no_column(source.schema.names, missing[0], str(paths[0])))
+    fields = [pa.field(item.name, declared.get(item.name, _plain(item).type)) for item in source.schema]
+    if on_error == "keep" and file_format in {"csv", "jsonl"}:
+        fields.append(pa.field(RAW, pa.string()))
+    return replace(source, schema=pa.schema(fields))
+
+
+def _with_log(
+    source: InputFiles, pattern: str | None, with_pairs: bool, with_raw: bool, saved: LogForm | None
+) -> InputFiles:
+    lines = first_lines(source.paths[0], source.encoding)
+    log = log_form(lines, pattern, with_pairs=with_pairs, with_raw=with_raw)
+    if saved is not None and pattern is None and not (with_pairs or with_raw):
+        if log.name != saved.name and not saved.fits(lines):
+            raise OptionError(
+                f"{source.paths[0]} is a log of {log.name}, and the table has one of {saved.name}; its first "
+                f"line is {line_shown(lines[0].as_py())}. Load it into another table, or give a --pattern "
+                "that makes the columns of the table."
+            )
+        log = saved
+    return replace(source, log=log, schema=log.schema, text_columns=_log_texts(log, lines))
+
+
+def _with_sample(source: InputFiles) -> InputFiles:
+    path = source.paths[0]
+    try:
+        if source.form == "parquet":
+            first = next(pq.ParquetFile(path).iter_batches(), None)
+        else:
+            with TextFile(path, source.encoding) as text:
+                if source.form == "jsonl":
+                    block = next(json_blocks(text), b"")
+                    inner = Json().with_block(block)
+                    source = replace(source, json=inner)
+                    bad = BadLines(path, "skip", inner.schema)
+                    first = next(inner.rows_of(block, inner.schema, bad), None)
+                else:
+                    bad = BadLines(path, "skip" if source.on_error == "keep" else source.on_error, None)
+                    first = next(open_csv(text, source.names, source.delimiter, None, bad), None)
+    except pa.ArrowInvalid as wrong:
+        raise OptionError(
+            f"{path} cannot be read as {source.form}: {wrong}. --format says what it is, and --on-error keep "
+            "or skip what becomes of lines that are broken."
+        ) from wrong
+    if first is None or not first.num_columns:
+        raise OptionError(f"{path} has no rows, so its columns cannot be guessed")
+    return replace(source, schema=first.schema, text_columns=_text_columns(first.slice(0, _SAMPLE_LINES)))
 
 
 def guess_format(path: str) -> str:
     """The format by the end of a file's name; what has no known one is a log."""
-    name = Path(path.removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2"))
+    name = Path(path)
+    if name.suffix.lower() in ENDINGS:
+        name = name.with_suffix("")
     return _BY_NAME.get(name.suffix.lower(), "log")
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type that a table gives to a guessed one."""
+def _plain(item: pa.Field) -> pa.Field:
+    """The column that a table gets for a guessed one."""
+    kind = item.type
     if pa.types.is_null(kind):
-        return pa.string()
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz or "UTC")
-    return kind
+        kind = pa.string()
+    elif pa.types.is_timestamp(kind):
+        kind = pa.timestamp("us", kind.tz or "UTC")
+    return pa.field(item.name, kind)
 
 
 def _text_columns(sample: pa.RecordBatch) -> tuple[str, ...]:
@@ -138,22 +285,15 @@ def _is_text(values: pa.Array) -> bool:
     return words is not None and words >= _WORDS
 
 
-def _sample(path: str, form: str, names: Sequence[str]) -> pa.RecordBatch:
-    try:
-        first = next(_rows(path, form, None, names), None)
-    except pa.ArrowInvalid as wrong:
-        raise OptionError(f"{path} cannot be read as {form}: {wrong}. --format says what it is.") from wrong
-    if first is None:
-        raise OptionError(f"{path} has no rows, so its columns cannot be guessed")
-    return first.slice(0, _SAMPLE_LINES)
-
-
-def line_reader(path: str, log: LogForm) -> LineReader:
+def line_reader(path: str, log: LogForm, encoding: str | None = None) -> LineReader:
     """A reader of a file's lines; it reads the file once more if the times say no year."""
-    modified = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC)
-    return LineReader(
-        log, lambda: Years.of((log.times(split_lines(block)) for block in blocks(path)), modified)
-    )
+
+    def find_years() -> Years:
+        modified = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC)
+        with TextFile(path, encoding) as text:
+            return Years.of((log.times(split_lines(block)) for block in text.blocks()), modified)
+
+    return LineReader(log, find_years)
 
 
 def log_summary(path: str, reader: LineReader) -> str:
@@ -170,37 +310,32 @@ def log_summary(path: str, reader: LineReader) -> str:
     return said
 
 
-def _rows(path: str, form: str, schema: pa.Schema | None, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    if form == "parquet":
-        yield from pq.ParquetFile(path).iter_batches()
-    elif form == "jsonl":
-        options = pj.ParseOptions(explicit_schema=schema) if schema is not None else None
-        yield from pj.open_json(CheckedJson(path), pj.ReadOptions(block_size=BLOCK_BYTES), options)
-    else:
-        tabs = Path(path.removesuffix(".gz")).suffix.lower() == ".tsv"
-        yield from pv.open_csv(
-            pa.input_stream(path),
-            pv.ReadOptions(block_size=BLOCK_BYTES, column_names=list(names) or None),
-            pv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
-            pv.ConvertOptions(column_types=schema, strings_can_be_null=True),
-        )
+def open_csv(
+    text: TextFile, names: Sequence[str], delimiter: str | None, types: pa.Schema | None, bad: BadLines
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a CSV file; what separates its columns is what its first line has most of."""
+    first = text.head.partition(b"\n")[0].decode()
+    chosen = delimiter or max(_DELIMITERS, key=first.count)
+    rows: Iterator[pa.RecordBatch] = pv.open_csv(
+        text,
+        pv.ReadOptions(
+            block_size=streams.BLOCK_BYTES,
+            column_names=list(names) or None,
+            use_threads=bad.on_error == "fail",
+        ),
+        pv.ParseOptions(
+            delimiter=chosen,
+            newlines_in_values=True,
+            invalid_row_handler=None if bad.on_error == "fail" else bad.take_csv_row,
+        ),
+        pv.ConvertOptions(column_types=types, strings_can_be_null=True),
+    )
+    return rows
 
 
-def blocks(path: str) -> Iterator[str]:
-    """The text of a file in pieces that end with a line."""
-    with pa.input_stream(path) as stream:
-        unfinished = b""
-        while data := stream.read(BLOCK_BYTES):
-            whole, end, rest = (unfinished + data).rpartition(b"\n")
-            unfinished = rest
-            if end:
-                yield (whole + end).decode("utf-8", "replace")
-        if unfinished:
-            yield unfinished.decode("utf-8", "replace")
-
-
-def first_lines(path: str) -> pa.Array:
+def first_lines(path: str, encoding: str | None = None) -> pa.Array:
     """What the form of a log is guessed from."""
-    for block in blocks(path):
-        return split_lines(block).slice(0, _SAMPLE_LINES)
+    with TextFile(path, encoding) as text:
+        for block in text.blocks():
+            return split_lines(block).slice(0, _SAMPLE_LINES)
     raise OptionError(f"{path} is empty")

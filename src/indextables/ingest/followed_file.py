@@ -139,6 +139,16 @@ class FollowedFile:
         self._last = (self._last + data[-_MARK:])[-_MARK:]
         self.offset += len(data)
 
+    def peek(self, size: int) -> bytes:
+        """The next bytes, which stay unread."""
+        return self._bytes(self.offset, size)
+
+    def take(self, size: int) -> bytes:
+        """Read the next bytes, be they whole lines or not."""
+        data = self.peek(size)
+        self.advance(data)
+        return data
+
     def rest(self) -> Iterator[bytes]:
         """All that was not read yet, in pieces that end with a line where they can."""
         at = self.offset

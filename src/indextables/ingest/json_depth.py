@@ -1,4 +1,4 @@
-"""JSON lines as a stream that is refused before its nesting reaches a recursive parser.
+"""JSON that is refused before its nesting reaches a recursive parser.
 
 Arrow parses JSON by recursion: 100,000 levels end the process, 3,000 take forever. A
 table cannot hold more than `MOST_LEVELS` anyway. The check looks at quotes, brackets
@@ -7,44 +7,29 @@ and line ends only, which takes less time than parsing.
 
 from __future__ import annotations
 
-import io
-
-import pyarrow as pa
-
 from indextables.errors import OptionError
 
 MOST_LEVELS = 100
 """Parquet readers stop there too."""
-_BLOCK = 1 << 20
 _OTHER = bytes(set(range(256)) - set(b'"[]{}\n'))
 _NOT_OPENING = bytes(set(range(256)) - set(b"[{\n"))
 _ALIKE = bytes.maketrans(b"[]", b"{}")
 
 
-class CheckedJson(io.RawIOBase):
-    """The bytes of a file, decompressed; reading raises an error at the line that is nested too deeply."""
+class NestingCheck:
+    """Looks at the blocks of one file, in their order."""
 
     def __init__(self, path: str) -> None:
-        """Open the file."""
+        """Begin at the first line."""
         self._path = path
-        self._stream = pa.input_stream(path)
-        self._begun = b""
-        """The line that the last bytes began."""
         self._line = 1
         self._depth = 0
         """Brackets that are open at the beginning of that line, and its number."""
 
-    def readable(self) -> bool:
-        """It can be read."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes, none of them inside more than `MOST_LEVELS` brackets."""
-        data: bytes = self._stream.read(_BLOCK if size < 0 else size)
-        whole, end, rest = (self._begun + data).rpartition(b"\n")
+    def look_at(self, block: bytes) -> None:
+        """Refuse a block with more than `MOST_LEVELS` brackets around some of its text."""
+        whole, end, rest = block.rpartition(b"\n")
         self._check(whole + end, rest)
-        self._begun = rest
-        return data
 
     def _check(self, lines: bytes, begun: bytes) -> None:
         if not self._depth and _is_flat(lines, begun):

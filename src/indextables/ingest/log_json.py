@@ -16,6 +16,7 @@ from indextables.lazy import pc
 from indextables.model.names import quoted_text
 
 _TYPES = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
+_IS_OBJECT = "CASE WHEN json_valid(line) THEN json_type(line) = 'OBJECT' END"
 _WHOLE = r"'-?\d{1,18}'"
 
 
@@ -63,24 +64,35 @@ def json_rows(lines: pa.Array, fields: tuple[JsonField, ...]) -> tuple[pa.Array,
     fit = " AND ".join(
         f"(v[{at + 1}] IS NULL OR {_value(at, item)} IS NOT NULL)" for at, item in enumerate(fields)
     )
+    rows = _of_lines(
+        lines,
+        f"SELECT coalesce(complete AND {fit}, false) AS fits, {values} FROM ("
+        f"SELECT list_has_all([{keys}], json_keys(object)) AS complete, "
+        f"json_extract_string(object, [{pointers}]) AS v FROM ("
+        f"SELECT CASE WHEN {_IS_OBJECT} THEN line END AS object FROM source))",
+    )
+    columns = {item.name: rows.column(at + 1).combine_chunks() for at, item in enumerate(fields)}
+    if "message" in columns:
+        # Docker keeps the end of the line.
+        columns["message"] = pc.utf8_rtrim(columns["message"], "\r\n")
+    return rows.column(0).combine_chunks(), columns
+
+
+def are_objects(lines: pa.Array) -> pa.Array:
+    """Which lines are JSON objects."""
+    rows = _of_lines(lines, f"SELECT coalesce({_IS_OBJECT}, false) FROM source")
+    return rows.column(0).combine_chunks()
+
+
+def _of_lines(lines: pa.Array, query: str) -> pa.Table:
+    """What DuckDB answers about lines, in their order."""
     connection = connect()
     try:
         connection.register("source", pa.table({"line": lines}))
-        rows: pa.Table = connection.sql(
-            f"SELECT coalesce(complete AND {fit}, false) AS fits, {values} FROM ("
-            f"SELECT list_has_all([{keys}], json_keys(object)) AS complete, "
-            f"json_extract_string(object, [{pointers}]) AS v FROM ("
-            "SELECT CASE WHEN json_valid(line) AND json_type(line) = 'OBJECT' THEN line END AS object "
-            "FROM source))"
-        ).to_arrow_table()
+        rows: pa.Table = connection.sql(query).to_arrow_table()
     finally:
         connection.close()
-    columns = {item.name: rows.column(at + 1).combine_chunks() for at, item in enumerate(fields)}
-    for name, values_of_column in columns.items():
-        if pa.types.is_string(values_of_column.type):
-            # Docker keeps the end of the line.
-            columns[name] = pc.utf8_rtrim(values_of_column, "\r\n")
-    return rows.column(0).combine_chunks(), columns
+    return rows
 
 
 def _value(at: int, item: JsonField) -> str:

@@ -119,6 +119,11 @@ class LogForm:
             return pc.struct_field(pc.extract_regex(lines, self.pattern), TIME)
         return self.take_apart(lines)[1][TIME]
 
+    def fits(self, lines: pa.Array) -> bool:
+        """Whether most lines have this form."""
+        fits = self.take_apart(lines)[0]
+        return self.has_times and (pc.sum(fits).as_py() or 0) * 2 >= len(lines)
+
     def to_wire(self) -> dict[str, Any]:
         """The form as JSON; what is as in most forms is left out."""
         more = {
@@ -321,7 +326,8 @@ def _type_of(name: str) -> pa.DataType:
     return INSTANT if name == TIME else pa.int64() if name in NUMBERS else pa.string()
 
 
-def split_lines(block: str) -> pa.Array:
+def split_lines(block: bytes) -> pa.Array:
     """The lines of a block."""
-    lines = pc.list_flatten(pc.split_pattern(pa.array([block.replace("\r\n", "\n")]), "\n"))
-    return lines.slice(0, len(lines) - 1) if block.endswith("\n") else lines
+    text = block.decode("utf-8", "replace").replace("\r\n", "\n")
+    lines = pc.list_flatten(pc.split_pattern(pa.array([text]), "\n"))
+    return lines.slice(0, len(lines) - 1) if text.endswith("\n") else lines

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from indextables.errors import StorageError
 from indextables.ingest.followed_file import FollowedFile, Place, find
+from indextables.ingest.loaded import loaded_places
 from indextables.ingest.log_lines import LineReader, LogForm, line_shown, split_lines
 from indextables.ingest.log_times import Years
 from indextables.model.actions import TxnAction
@@ -134,11 +135,16 @@ class Tailer:
         runs = _runs(txns, self._path)
         self._is_loaded, self._taken = True, frozenset(txns)
         self._app_id, self._number, self._has_begun = None, 0, bool(runs)
+        states: list[tuple[str | None, int, Mapping[str, Any]]] = [
+            (run.app_id, run.version, _state(run)) for run in runs
+        ] or [
+            (None, 0, {"place": place.to_wire(), "earlier": []}) for place in loaded_places(txns, self._path)
+        ]
         for look in (_at_path, _moved, _seen_earlier):
-            for run in runs:
-                if (files := look(self._path, _state(run))) is not None:
+            for app_id, number, state in states:
+                if (files := look(self._path, state)) is not None:
                     self._current, self._earlier = files
-                    self._app_id, self._number = run.app_id, run.version
+                    self._app_id, self._number, self._has_begun = app_id, number, True
                     if self._current is None:
                         self._say_lost()
                     return
@@ -162,7 +168,7 @@ class Tailer:
 
     def _commit(self, file: FollowedFile, data: bytes) -> int:
         reader = LineReader(self._form, lambda: _years(file, self._form))
-        rows = reader.read(split_lines(data.decode("utf-8", "replace")))
+        rows = reader.read(split_lines(data))
         if reader.without_time and not self.without_time:
             self._say(
                 f"{file.path}: the line {line_shown(reader.example)} has no time that can be read; "
@@ -264,6 +270,4 @@ def _earlier(state: Mapping[str, Any]) -> list[FollowedFile]:
 
 
 def _years(file: FollowedFile, form: LogForm) -> Years:
-    return Years.of(
-        (form.times(split_lines(part.decode("utf-8", "replace"))) for part in file.rest()), file.modified
-    )
+    return Years.of((form.times(split_lines(part)) for part in file.rest()), file.modified)

@@ -15,6 +15,7 @@ from indextables.errors import NotATableError, OptionError, TableError
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import refuse_foreign
 from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import TxnAction
 from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.rows import discard
 from indextables.ops.write.after_write import after_write
@@ -74,10 +75,12 @@ def save(  # noqa: PLR0917 - one value, passed on in one place
     options: Options,
     partition_by: tuple[str, ...],
     schema: Any = None,
+    txn: TxnAction | None = None,
 ) -> WriteResult:
     """Write rows as the mode says; a new table has the columns of `schema`, or of the rows.
 
-    `options` are those of the call, whose index settings a new table keeps.
+    `options` are those of the call, whose index settings a new table keeps. What the table has of a `txn`
+    already is not written twice.
     """
     check_mode(mode)
     snapshot = newest(log)
@@ -89,7 +92,7 @@ def save(  # noqa: PLR0917 - one value, passed on in one place
         def built(plan: WritePlan) -> Sequence[BuiltSplit]:
             return build(log, plan, batches_of(source), log.options)
 
-        result = first_write(log, definition, built, Order(), log.options, mode=mode)
+        result = first_write(log, definition, built, Order(txn=txn), log.options, mode=mode)
         if result is not None:
             after_write(log)
             return result
@@ -98,7 +101,7 @@ def save(  # noqa: PLR0917 - one value, passed on in one place
         raise exists_error(log.uri)
     if mode == "ignore":
         return WriteResult(snapshot.version, *[0] * 8)
-    order = Order(overwrite=mode == "overwrite", partition_by=partition_by or None)
+    order = Order(overwrite=mode == "overwrite", partition_by=partition_by or None, txn=txn)
     return write(log, data, order)
 
 
