@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_HERE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent
 
 
 def page(name: str) -> str:
     """The file of a page on this machine, such as that of `options`."""
-    places = (_HERE / "docs", _HERE.parents[1] / "docs")
-    files = [place / f"{name}.md" for place in places]
+    files = [place / "docs" / f"{name}.md" for place in (_PACKAGE, _PACKAGE.parents[1])]
     return str(next((file for file in files if file.is_file()), f"the page {name}.md of the documentation"))

@@ -170,7 +170,7 @@ def test_a_mistake_is_told_with_its_reason(client, params, kind, said):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("(upstream timeout] n20:", "right behind a word"),
+        ("(upstream timeout] n20:", "right after a word"),
         ("upstream: timeout/n20", "no column 'upstream'"),
         ('"n20 timeout', "is not closed"),
     ],

@@ -331,7 +331,7 @@ def test_rows_that_are_equal_keep_their_order_when_sorted(table):
     ("sort", "says"),
     [
         ("nothing", "sort: the table has no column 'nothing'; it has"),
-        ("place", "no order"),
+        ("place", "cannot be sorted"),
         ("", "names no column"),
     ],
 )
@@ -373,7 +373,7 @@ def test_a_query_that_counts_nothing_says_what_it_might_have_meant(tmp_path):
         ask()
         assert "'ERROR' is there" in table.last_scan.notes[0]
     table.facets("n", query="ERROR and INFO")
-    assert "operator AND" in table.last_scan.notes[0]
+    assert "write AND for the operator" in table.last_scan.notes[0]
 
 
 NARROW = pa.schema(

@@ -62,7 +62,7 @@ def read_query(text: str, rules: QueryRules = _PLAIN) -> ParsedQuery:
     parser = _Parser(text, rules)
     part = parser.expression(0)
     if parser.at < len(text):
-        parser.bad(f"{parser.here()!r} closes nothing", parser.at)
+        parser.bad(f"{parser.here()!r} closes no bracket", parser.at)
     return ParsedQuery(part, tuple(dict.fromkeys(parser.notes)))
 
 
@@ -112,7 +112,9 @@ class _Parser:
                 self.bad("an operator lacks its right operand", at)
             operands.append(self.operand(join, depth, first=not operands))
         if not operands:
-            self.bad("nothing stands between the brackets", self.at, "write what to look for, or leave them")
+            self.bad(
+                "there is nothing between the brackets", self.at, "write what to look for, or leave them"
+            )
         return self.combined(operands)
 
     def join(self, follows: bool) -> str:
@@ -266,7 +268,7 @@ class _Parser:
         if self.at < len(self.text) and not self.here().isspace() and self.here() not in allowed:
             if self.here(2) in ("&&", "||") or (self.here() in "&|"):
                 return
-            self.bad(f"{self.here()!r} right behind {what}", self.at, f"put a space between, or {_QUOTE}")
+            self.bad(f"{self.here()!r} right after {what}", self.at, f"put a space between, or {_QUOTE}")
 
     def bounds(self) -> RangePart:
         at, inclusive = self.at, self.here() == "["
@@ -443,7 +445,7 @@ class _Parser:
         self.skip_spaces()
         start, word = self.at, self.keyword()
         if self.ended():
-            self.bad(f"nothing stands behind {name}:", at)
+            self.bad(f"nothing follows {name}:", at)
         if every and self.here() == "*":
             self.at += 1
             self.boundary("a word")
