@@ -86,9 +86,9 @@ def _whole_versions(source: Source, listing: Listing, rejected: Collection[objec
             return not is_lost(item, damage_of_checkpoint(source, item))
         return item.identity not in damaged
 
+    versions = reconstructible(listing, source.dialect, is_whole)
     starts = {item.version for item in source.dialect.checkpoints(listing.files)}
-    is_current = not gone and (listing.floor == 0 or listing.floor in starts)
-    return reconstructible(listing, source.dialect, is_whole), is_current
+    return versions, not gone and (listing.floor == 0 or listing.floor in starts)
 
 
 def damage_of_commit(source: Source, file: LogFile) -> Error | None:

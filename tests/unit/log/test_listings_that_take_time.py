@@ -72,6 +72,26 @@ def test_versions_are_offered_when_a_listing_shows_a_floor_and_not_its_checkpoin
     assert log.versions() == [2]
 
 
+def test_versions_are_offered_when_a_checkpoint_goes_while_it_is_looked_at():
+    builder = LogBuilder().create().append("a").checkpoint().lose(commit_path(0), commit_path(1))
+
+    class Truncated(CountingStore):
+        is_next = False
+
+        def list_level(self, prefix="", start_after=None):
+            names = super().list_level(prefix, start_after)
+            if self.is_next:
+                self.is_next = False
+                builder.append("b").checkpoint().lose(checkpoint_path(1), commit_path(2))
+            return names
+
+    store = Truncated(builder.store)
+    log = LogBuilder(store, clock=builder.clock).log()
+    assert log.snapshot().version == 1
+    store.is_next = True
+    assert log.versions() == [2]
+
+
 def test_commit_times_grow_when_a_listing_shows_a_checkpoint_and_not_its_commit():
     builder = LogBuilder().create().append("a").wait(hours=1).append("b").checkpoint()
     store = PassingOver(builder.store)
