@@ -153,6 +153,9 @@ def from_options(
                 column=item.name,
             )
         if kind is not None:
+            if stored and kind not in _DEFAULT_TOKENIZER:
+                # It was given another kind, and its tokenizer stayed behind.
+                tokenizers.pop(item.name, None)
             fields.append(_field(item, kind, tokenizers, records, item.name in fast))
     if stored:
         return IndexSpec(tuple(replace(item, tokenizer=tokenizer_of(item.tokenizer).name) for item in fields))

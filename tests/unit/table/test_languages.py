@@ -160,6 +160,16 @@ def test_versions_are_kept_by_writes_and_named_when_they_contradict(tmp_path):
             table.update_properties({TOKENIZER: wrong})
 
 
+def test_a_column_gets_another_kind_of_index_without_its_tokenizer(tmp_path):
+    table = table_of(tmp_path / "t")
+    table.update_properties({"spark.indextables.indexing.typemap.message": "string"})
+    assert TOKENIZER not in properties(table)
+    assert ids(table, '"研究古代"') == [1]
+    table.update_properties({"indexing.typemap.message": "text"})
+    assert properties(table)[TOKENIZER] == "default@2"
+    assert ids(table, "古代") == [0, 1]
+
+
 def test_settings_given_as_lists_have_versions_too(tmp_path):
     schema = pa.schema([("id", pa.int64()), ("message", pa.string()), ("title", pa.string())])
     options = {"indexing.typemap.text": "message, title", "indexing.tokenizer.en_stem": "title"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from indextables.errors import SchemaError, TableError
-from indextables.index.settings import IndexSpec, from_options, tokenizers_of
+from indextables.index.settings import JSON, TEXT, IndexSpec, from_options, tokenizers_of
 from indextables.log.commit.changes import properties as property_changes
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
@@ -23,7 +23,7 @@ from indextables.model.fields import schema_from_json, schema_to_json
 from indextables.model.names import no_column
 from indextables.ops.table_settings import indexing_of, settings_of
 from indextables.ops.write.definition import property_key
-from indextables.options import PREFIX, Options
+from indextables.options import PREFIX, IndexingOptions, Options
 
 _WIDER = {("integer", "long"), ("float", "double")}
 _CURRENT, _EXISTS = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
@@ -66,21 +66,23 @@ def with_versions(base: Snapshot, properties: Mapping[str, str | None]) -> dict[
         return dict(properties)
     stored, ours = base.metadata.configuration, indexing_of(properties)
     changes = {property_key(key) if key in ours else key: value for key, value in properties.items()}
-    named = tokenizers_of(
-        Options.of(indexing_of({key: value for key, value in changes.items() if value is not None})).indexing,
-        base.schema,
-    )
-    # A setting in another spelling, or of a column that a list of columns names now, holds no longer.
-    tokenizers = {f"{PREFIX}indexing.tokenizer.{column}" for column in named}
+    set_values = {key: value for key, value in changes.items() if value is not None}
+    indexing = Options.of(indexing_of(set_values)).indexing
+    named = tokenizers_of(indexing, base.schema)
+    kinds = from_options(IndexingOptions(typemap=indexing.typemap), base.schema)
+    wordless = [item.column for item in kinds.fields if item.kind not in (TEXT, JSON)]
+    # A setting in another spelling, or of a column that a list of columns names now, holds no longer, and
+    # neither does the tokenizer of a column that has another kind of index now.
+    tokenizers = {f"{PREFIX}indexing.tokenizer.{column}" for column in (*named, *wordless)}
     replaced: dict[str, str | None] = {
         key: None
         for key in indexing_of(stored)
         if key not in changes and (property_key(key) in changes or key in tokenizers)
     }
     after = {**stored, **replaced, **changes}
-    indexing = indexing_of({key: value for key, value in after.items() if value is not None})
+    resulting = indexing_of({key: value for key, value in after.items() if value is not None})
     current = IndexSpec(tuple(item for item in settings_of(base).fields if item.column not in named))
-    spec = from_options(Options().over(indexing, base.store.uri), base.schema, current=current)
+    spec = from_options(Options().over(resulting, base.store.uri), base.schema, current=current)
     versions = {key: value for key, value in spec.to_properties().items() if "@" in value}
     return {**replaced, **changes, **versions}
 

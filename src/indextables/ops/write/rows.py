@@ -146,8 +146,8 @@ def effective(snapshot: Snapshot, options: Options | None) -> Options:
 
 def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) -> IndexSpec:
     """The table's settings with those a write brings for further columns."""
-    table = indexing_of(snapshot.metadata.configuration)
     current = settings_of(snapshot)
+    table = current.to_properties()
     explicit = Options.of(indexing_of(options.explicit))
     # Another kind is found first: what the table says of a text's words would not fit it.
     kinds = from_options(IndexingOptions(typemap=explicit.indexing.typemap), schema)
