@@ -127,7 +127,7 @@ COLUMNS = [
         "INSERT INTO {v} PARTITION (day = 'wed') (k) VALUES (3)",
         [],
         "WRITE",
-        since="4.0",
+        since="4.1",
         older=said("INSERT INTO {v} VALUES (3, NULL, NULL, NULL, NULL, 'wed')", [], "WRITE"),
     ),
     said("SELECT k FROM {v} WHERE day = 'wed'", [(3,)]),

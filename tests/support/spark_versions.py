@@ -12,7 +12,6 @@ SINCE = {
     "variants": (4, 0),
     "collations": (4, 0),
     "DataFrame.mergeInto": (4, 0),
-    "SQL scripts and pipes": (4, 0),
 }
 
 
