@@ -101,7 +101,7 @@ CORE = [
     said("DESCRIBE DETAIL {t}", has="owner.team"),
     said("PURGE INDEXTABLE {t} DRY RUN", has="DRY RUN"),
     refused("MERGE SPLITS {t} TARGT SIZE 1M", "unexpected .TARGT."),
-    said(IDS, [(1,), (2,), (9,), (5000000000,)]),
+    said(IDS, [(1,), (2,), (9,), (500,)]),
     said("ALTER TABLE {u} RENAME TO {q}v", [], named=True),
     said("SELECT count(*) FROM {q}v", [(4,)], named=True),
     said("DROP TABLE {q}v PURGE", [], named=True),
