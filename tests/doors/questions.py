@@ -3,7 +3,8 @@
 Conditions: ("and"|"or", ...), ("not", c), ("compare", operator, e, e), ("in", e, [e]),
 ("between", e, e, e), ("null", e), ("like", e, pattern).
 Expressions: ("column", role), ("field", role, name), ("literal", value, spelling), ("call", operator, e, ...).
-Queries: ("and"|"or"|"beside", ...), ("not", q), ("in column", role, q), ("word"|"phrase"|"prefix", text).
+Queries: ("and"|"or"|"beside", ...), ("not", q), ("in column", role, q), ("word"|"phrase"|"prefix", text),
+("value"|"least", value) in a column without a search field.
 """
 
 from __future__ import annotations
@@ -161,8 +162,11 @@ def _query(world: World, chance: random.Random, depth: int) -> tuple[Any, ...]:
     if depth and chance.random() < 0.6:
         way = chance.choice(("and", "or", "and not", "in column", "beside"))
         if way == "in column":
-            role = chance.choice(("msg", "level"))
-            return ("in column", role, _leaf(chance, role))
+            role = chance.choice(("msg", "level", "n", "dec", "b"))
+            if role in ("msg", "level"):
+                return ("in column", role, _leaf(chance, role))
+            value = chance.choice([row[role] for row in world.rows if row[role] is not None] or [0])
+            return ("in column", role, (chance.choice(("value", "least")), value))
         if way == "beside":
             return ("beside", _leaf(chance, "msg"), _leaf(chance, "msg"))
         parts = [_query(world, chance, depth - 1) for _ in range(2)]
@@ -274,4 +278,6 @@ class Writer:
             return f"{name}:{self.query(tree[2])}"
         if kind == "phrase":
             return f'"{tree[1]}"'
+        if kind in ("value", "least"):
+            return ("" if kind == "value" else ">=") + str(tree[1]).lower()
         return f"{tree[1]}*" if kind == "prefix" else tree[1]

@@ -121,6 +121,9 @@ def matches(query: tuple[Any, ...], row: Row, fields: dict[str, str], operator: 
     if kind == "not":
         return not matches(query[1], row, fields, operator)
     if kind == "in column":
+        if query[2][0] in ("value", "least"):
+            held, given = row[query[1]], query[2][1]
+            return held is not None and (held == given if query[2][0] == "value" else held >= given)
         return matches(query[2], row, {query[1]: fields[query[1]]}, operator)
     return any(_in_field(query, row[name], form) for name, form in fields.items() if row[name] is not None)
 

@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.index.query.plain_text import PlainText
-from support.search_cases import TOKENIZERS, cases, column_of, settings_of, table_of, texts
+from support.search_cases import (
+    TOKENIZERS,
+    cases,
+    column_of,
+    queries,
+    settings_of,
+    several,
+    singles,
+    table_of,
+    texts,
+)
 from support.search_oracle import Column, Phrase, found, parts_of, tokenise
 from support.splits import build_split, flip, index_bytes
 
@@ -103,6 +113,30 @@ def test_a_plain_text_finds_the_rows_that_hold_every_piece_of_it(case, text, ind
         assert built.hits(PlainText(text)) == expected
         assert built.count(PlainText(text)) == len(expected)
         assert sorted(built.search(PlainText(text), ["id"], score=True)["id"].to_pylist()) == expected
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from(["index", "damaged", "none"]))
+def test_columns_without_a_search_field_are_compared_by_whole_values(data, index):
+    """Texts and lists of texts, beside an indexed column and alone, with and without an index."""
+    count = data.draw(st.integers(1, 40))
+    rows = data.draw(st.lists(singles, min_size=count, max_size=count))
+    lists = data.draw(st.lists(several, min_size=count, max_size=count))
+    columns = [Column("c_default", "default", tuple(rows)), Column("c_raw", "raw", tuple(rows))]
+    columns += [Column("many", "raw", tuple(lists))]
+    asked = data.draw(st.lists(queries(columns), min_size=3, max_size=8))
+    options = {"indexing.typemap.c_default": "text", "indexing.tokenizer.c_default": "default@1"}
+    with tempfile.TemporaryDirectory() as directory:
+        built = build_split(Path(directory), table_of(rows, lists), {} if index == "none" else options)
+        built = built.seen_with(options)
+        if index == "damaged":
+            flip(built.path, index_bytes(built)[1][0], 0)
+        for query in asked:
+            expected = found(query, count)
+            assert built.hits(str(query)) == expected, str(query)
+            assert built.count(str(query)) == len(expected)
+            scored = built.search(str(query), ["id"], score=True)
+            assert sorted(scored["id"].to_pylist()) == expected, str(query)
 
 
 def _emptied(query):

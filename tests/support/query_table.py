@@ -114,6 +114,9 @@ FOUND: dict[str, list[int]] = {
     "ip:10.*": [1, 2, 8, 9, 10], "ip:10.0.*": [1, 2, 8, 10], "ip:10.0.0.*": [1, 2, 8, 10], "ip:10.1.*.*": [9], "ip:fe80:*": [5], "NOT ip:10.*": [3, 4, 5, 6, 7],
     "doc.code:500": [1, 9], "doc.code:[400 TO 500]": [1, 2], "doc.code:>=404": [1, 2], "doc.user.name:alice": [1], 'doc.user.name:"bob smith"': [2],
     "doc.flag:true": [8], "doc.a\\ b:1.5": [5], "doc.tags:retry": [3], "doc.zebra:1": [],
+    # Columns without a search field
+    "note:unindexed": ALL, "note:x": [], "NOT note:x": ALL, "note:un*": ALL, "note:*dex*": ALL, "note:/un.+/ AND peer": [1, 3], "note:unindexd~1": ALL,
+    "id:3": [3], "id:>=9": [9, 10], "id: IN [2 5 99]": [2, 5], "id:[2 TO 4} OR reset": [1, 2, 3], "peer -id:3": [1], "note:[a TO v]": ALL, "note:Unindexed": [],
     # Boosts
     "peer^2": [1, 3], "peer^0.5 timeout": [1, 3, 8], "(peer timeout)^3 -reset": [3, 8], '"by peer"^2': [1], "message:peer^2": [1, 3], "t?meout^2": [3, 8],
     "timeout~1^2": [3, 8], "status:>=500^2": [1, 8, 9, 10], "peer^0": [1, 3],
@@ -137,7 +140,7 @@ REFUSED: dict[str, str] = {
     "peer AND OR timeout": "left operand", "peer NOT": "operand", "+": "lone", "peer -": "lone", "--peer": "sign", "+-peer": "sign",
     "+peer OR timeout": "beside OR", "(peer": "expected ')'", "peer)": "closes no bracket", "()": "nothing between", "f(x)": "right after",
     '"peer': "not closed", "'tis": "not closed", 'a"b"': "right after", "“peer”": "only the plain ones", "peer\\": "backslash", "a:b": "no column 'a'",
-    "12:30": "double quotes", "http://x": "double quotes", "note:x": "not indexed", "/var/log": "regular expression", "/x": "not closed", "/(/": "RE2",
+    "12:30": "double quotes", "http://x": "double quotes", "/var/log": "regular expression", "/x": "not closed", "/(/": "RE2",
     "timeout~3": "more than 2", "timeout~0.5": "whole number", "t?me~1": "wildcards", "time-out~1": "not one word", "message:time-o?t": "single word",
     "peer^": "number", "peer^x": "number", "^2": "nothing before", "~2": "nothing before", "message:": "nothing follows", "mes*:x": "wildcard in the name",
     "*:x": "'*' in place", "message:-peer": "write -message:word", "message:!peer": "write !message:word", "message:NOT peer": "NOT behind",

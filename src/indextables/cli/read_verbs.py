@@ -172,8 +172,12 @@ def search(
     rows = opened.search(question, **plain, **(ours if isinstance(opened, Table) else {})).read_all()
     if coloured and "_highlight" in rows.column_names:
         rows = _in_place(rows)
+    if not rows.num_rows:
+        # The reason first: it is all there is to read.
+        _show_remarks(opened, settings)
     render.show(rows, settings.form, empty="No row matches.", data=True)
-    _show_remarks(opened, settings)
+    if rows.num_rows:
+        _show_remarks(opened, settings)
 
 
 def _show_remarks(opened: Table | DeltaTable, settings: Flags) -> None:

@@ -166,7 +166,7 @@ class FilterGroup:
         fields = {
             item.column: (number, item, FieldRoot(blocks=0)) for number, item in enumerate(query.spec.fields)
         }
-        plan = Compiler(fields, has_values=True).plan(query.node)
+        plan = Compiler(fields, query.compared, has_values=True).plan(query.node)
         keys = list(dict.fromkeys(_required_keys(plan)))
         rows = self.may_hold([key_of(*key) for key in keys])
         return self._may_match(plan, dict(zip(keys, rows, strict=True)))

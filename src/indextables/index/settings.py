@@ -144,7 +144,7 @@ def from_options(
     for item in schema:
         kind = typemap.get(item.name)
         if kind is None and item.name in fast:
-            kind = STRING if _is_text(item.type) else FAST
+            kind = STRING if is_text(item.type) else FAST
         if item.name in fast and kind in (TEXT, JSON, SUBSTRING) and not stored:
             raise OptionError(
                 f"indexing.fastfields names column {item.name!r}, which is indexed as {kind}: words have no "
@@ -254,28 +254,31 @@ def _resolve(name: str, option: str, schema: pa.Schema) -> str:
     )
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds one text per row."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_list_of_text(kind: pa.DataType) -> bool:
     """Whether a column holds several texts per row."""
-    return bool((pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type))
+    return bool((pa.types.is_list(kind) or pa.types.is_large_list(kind)) and is_text(kind.value_type))
+
+
+def is_value(kind: pa.DataType) -> bool:
+    """Whether a column holds numbers, booleans, dates or timestamps that a fast field can hold."""
+    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return bool(numbers or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
 
 
 def _check_type(column: pa.Field, kind: str) -> None:
     of = column.type
     fits = {
-        TEXT: _is_text(of) or is_list_of_text(of),
-        STRING: _is_text(of) or is_list_of_text(of),
-        IP: _is_text(of) or is_list_of_text(of),
-        SUBSTRING: _is_text(of),
-        JSON: _is_text(of) or pa.types.is_nested(of),
-        FAST: pa.types.is_integer(of)
-        or pa.types.is_floating(of)
-        or pa.types.is_boolean(of)
-        or pa.types.is_date32(of)
-        or pa.types.is_timestamp(of),
+        TEXT: is_text(of) or is_list_of_text(of),
+        STRING: is_text(of) or is_list_of_text(of),
+        IP: is_text(of) or is_list_of_text(of),
+        SUBSTRING: is_text(of),
+        JSON: is_text(of) or pa.types.is_nested(of),
+        FAST: is_value(of),
     }[kind]
     if not fits:
         needed = {

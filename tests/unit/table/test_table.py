@@ -192,7 +192,7 @@ def test_search_with_scores_gives_the_best_first(table):
 
 
 def test_a_bad_search_is_an_error_before_anything_is_read(table):
-    for query in ("(", "nope:x", "value:1"):
+    for query in ("(", "nope:x", "value:x"):
         with pytest.raises(QueryError):
             table.search(query)
     with pytest.raises(OptionError):
@@ -453,7 +453,7 @@ def test_an_overwrite_may_bring_another_schema_and_a_word_for_the_history(tmp_pa
     table.overwrite(new, overwrite_schema=True, partition_by=["n"], user_metadata="renamed")
     assert (table.schema.names, table.partition_columns) == (["name", "n"], ("n",))
     assert table.scan("n = 2").read_all()["name"].to_pylist() == ["b"]
-    with pytest.raises(QueryError, match="no column indexed"):
+    with pytest.raises(QueryError, match="no column is indexed"):
         table.search("anything")
     assert table.history(2)["user_metadata"].to_pylist() == ["renamed", "from the archive"]
     assert Table.open(table.uri, version=1).count(query="message:1") == 1

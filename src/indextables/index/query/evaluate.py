@@ -20,7 +20,16 @@ import numpy as np
 from indextables.index.codec.numbers import Array
 from indextables.index.codec.root import FieldRoot
 from indextables.index.query.combine import Boost, Combined
-from indextables.index.query.plan import AllRows, ColumnValues, NotNull, OneTerm, Plan, Session, ValueRange
+from indextables.index.query.plan import (
+    AllRows,
+    ColumnValues,
+    ComparedRows,
+    NotNull,
+    OneTerm,
+    Plan,
+    Session,
+    ValueRange,
+)
 from indextables.index.query.ranges import MatchingWords, Phrase, WordRange
 from indextables.index.query.tree import (
     Between,
@@ -47,6 +56,7 @@ from indextables.index.read.words import read_lists
 from indextables.index.settings import FAST, JSON, IndexField, IndexSpec
 from indextables.index.tokens import ID_MARK, bucket, is_id, json_mark, json_word
 
+_NONE = IndexSpec()
 _PLANS = 16
 """Number of query plans an index remembers."""
 _ID_FIRST, _ID_END = ID_MARK.encode(), ID_MARK.encode() + b"\xff"
@@ -67,9 +77,9 @@ class IndexSearch:
         values: ColumnValues | None = None,
         unknown: frozenset[str] = frozenset(),
     ) -> None:
-        node = query.node if isinstance(query, Query) else query
+        node, compared = (query.node, query.compared) if isinstance(query, Query) else (query, _NONE)
         self.index = index
-        self._plan = _plan_of(index, node, unknown, has_values=values is not None)
+        self._plan = _plan_of(index, node, unknown, compared, has_values=values is not None)
         self._session = Session(index, values)
         self._ready = False
         self._rows: Array | None = None
@@ -172,13 +182,15 @@ class IndexSearch:
         return top_rows(self.index, field, weighted, limit, statistics.mean_length(column))
 
 
-def _plan_of(index: Index, node: Node, unknown: frozenset[str], *, has_values: bool) -> Plan:
+def _plan_of(
+    index: Index, node: Node, unknown: frozenset[str], compared: IndexSpec, *, has_values: bool
+) -> Plan:
     """The plan of a tree; an index remembers those of its last queries."""
-    key = node, unknown, has_values
+    key = node, unknown, compared, has_values
     plan: Plan | None = index.plans.get(key)
     if plan is None:
         fields = index.fields if not unknown else {k: v for k, v in index.fields.items() if k not in unknown}
-        plan = Compiler(fields, has_values=has_values).plan(node)
+        plan = Compiler(fields, compared, has_values=has_values).plan(node)
         if index.cache.max_bytes:
             if len(index.plans) >= _PLANS:
                 # A new dict, since other threads may be reading the old one.
@@ -187,17 +199,17 @@ def _plan_of(index: Index, node: Node, unknown: frozenset[str], *, has_values: b
     return plan
 
 
-def lacks_words(index: Index, node: Node) -> bool:
+def lacks_words(index: Index, node: Node, compared: IndexSpec = _NONE) -> bool:
     """Whether no row can match because words that the query needs are not in the index."""
-    if isinstance(node, Words):
+    if isinstance(node, Words) and compared.get(node.column) is None:
         alone = (replace(node, words=(word,), slop=0, prefix=None, whole=None) for word in node.words)
         return any(IndexSearch(index, one).count() == 0 for one in alone)
     if isinstance(node, Boosted):
-        return lacks_words(index, node.node)
+        return lacks_words(index, node.node, compared)
     if isinstance(node, Boolean):
         if node.must:
-            return any(lacks_words(index, part) for part in node.must)
-        return bool(node.should) and all(lacks_words(index, part) for part in node.should)
+            return any(lacks_words(index, part, compared) for part in node.must)
+        return bool(node.should) and all(lacks_words(index, part, compared) for part in node.should)
     return False
 
 
@@ -206,7 +218,8 @@ def scored_terms(node: Node | Query, spec: IndexSpec) -> tuple[Term, ...]:
     fields = {
         item.column: (field, item, FieldRoot(blocks=0, gaps=True)) for field, item in enumerate(spec.fields)
     }
-    plan = Compiler(fields, has_values=True).plan(node.node if isinstance(node, Query) else node)
+    tree, compared = (node.node, node.compared) if isinstance(node, Query) else (node, _NONE)
+    plan = Compiler(fields, compared, has_values=True).plan(tree)
     return tuple(dict.fromkeys(plan.terms()))
 
 
@@ -216,10 +229,17 @@ def statistics_of(index: Index, node: Node | Query) -> Statistics:
 
 
 class Compiler:
-    """Turns trees into plans for fields, given by column."""
+    """Turns trees into plans for fields, given by column, and for columns whose values are compared."""
 
-    def __init__(self, fields: dict[str, tuple[int, IndexField, FieldRoot]], *, has_values: bool) -> None:
+    def __init__(
+        self,
+        fields: dict[str, tuple[int, IndexField, FieldRoot]],
+        compared: IndexSpec = _NONE,
+        *,
+        has_values: bool,
+    ) -> None:
         self.fields = fields
+        self.compared = compared
         self.has_values = has_values
 
     def plan(self, node: Node) -> Plan:
@@ -233,6 +253,8 @@ class Compiler:
             return Boost(self.plan(node.node), node.factor)
         if isinstance(node, Everything):
             return AllRows()
+        if (compared := self.compared.get(node.column)) is not None:
+            return ComparedRows(node, exact=self.has_values and compared.kind != JSON)
         if node.column not in self.fields:
             return AllRows(exact=False)
         field, item, root = self.fields[node.column]

@@ -21,8 +21,8 @@ from indextables.errors import QueryError
 from indextables.index.codec.blocks import Block, Entry
 from indextables.index.codec.lengths import saturation
 from indextables.index.codec.numbers import Array
-from indextables.index.query.tree import Between
-from indextables.index.query.values import typed_between
+from indextables.index.query.tree import Between, Exists, Matching, Words
+from indextables.index.query.values import typed_between, value_mask
 from indextables.index.read.global_positions import PhraseRows
 from indextables.index.read.lookup import Index, Term
 from indextables.index.read.ranking import Statistics, impacts_at, weight_of
@@ -52,6 +52,8 @@ class Session:
         self._slices: dict[WordBounds, list[tuple[Block, int, int]]] = {}
         self.phrases: dict[int, PhraseRows] = {}
         """The rows of every phrase of the plan, by the identity of the part."""
+        self.compared: dict[int, RowSetLike] = {}
+        """The rows of every part that compares values, likewise."""
 
     def look_up(self, keys: Sequence[TermKey], spans: Sequence[WordBounds]) -> None:
         """Look up words and ranges of words, in one round trip."""
@@ -247,6 +249,28 @@ class ValueRange(Plan):
         if len(mask) != rows:
             raise QueryError(f"column {self.node.column!r} has {len(mask)} values for {rows} rows")
         return RowSet(rows, array=mask.to_numpy(zero_copy_only=False).nonzero()[0].astype(np.uint32))
+
+
+@dataclass(frozen=True)
+class ComparedRows(Plan):
+    """Rows whose value of a column without a search field matches; it adds nothing to a score."""
+
+    node: Words | Matching | Between | Exists
+    exact: bool = True
+    """Whether the values can be had and compared; else every row may match."""
+
+    def candidates(self, session: Session) -> RowSetLike:
+        rows = session.index.rows
+        if not self.exact or session.values is None:
+            return everything(rows)
+        if id(self) not in session.compared:
+            mask = value_mask(self.node, session.values(self.node.column))
+            matching = mask.to_numpy(zero_copy_only=False).nonzero()[0]
+            session.compared[id(self)] = RowSet(rows, array=matching.astype(np.uint32))
+        return session.compared[id(self)]
+
+    def score(self, session: Session, rows: Array) -> Scored:
+        return self.candidates(session).test(rows), np.zeros(len(rows), np.float32)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,18 @@ from indextables.index.query.tree import (
     Words,
 )
 from indextables.index.query.values import address_bounds, number_text, numeric, typed_value
-from indextables.index.settings import FAST, IP, JSON, STRING, TEXT, IndexField, IndexSpec, is_list_of_text
+from indextables.index.settings import (
+    FAST,
+    IP,
+    JSON,
+    STRING,
+    TEXT,
+    IndexField,
+    IndexSpec,
+    is_list_of_text,
+    is_text,
+    is_value,
+)
 from indextables.index.tokens import (
     NEWEST,
     id_spans,
@@ -97,25 +108,19 @@ def parse_query(
     its words in one column.
     """
     reader = _QueryParser(text, spec, schema, time_zone)
-    if not spec.fields:
-        raise QueryError(
-            "the table has no column indexed for search; write with option "
-            "indexing.typemap.<column> = text, or set it with update_properties and merge",
-            query=text,
-        )
     named = spec.columns if columns is None else columns
-    defaults = [reader.field(name) for name in named]
+    defaults = [reader.indexed(name) for name in named]
     several = frozenset(name for name in spec.columns if is_list_of_text(schema.field(name).type))
     if isinstance(text, PlainText):
         pieces = reader.pieces(defaults)
         node = reader.all_of(pieces, defaults)
-        return Query(text, node, spec, several, tuple(reader.notes), tuple(pieces.items()))
+        return Query(text, node, spec, several, tuple(reader.notes), pieces=tuple(pieces.items()))
     parsed = read_query(text, rules)
     node = reader.node(parsed.part, defaults)
     if rules.operator == "or" or isinstance(parsed.part, Text):
         reader.stop_words(parsed.part, defaults)
     notes = tuple(dict.fromkeys((*parsed.notes, *reader.notes)))
-    return Query(text, node, spec, several, notes)
+    return Query(text, node, spec, several, notes, IndexSpec(tuple(reader.compared.values())))
 
 
 def plain_query(text: str, operator: str | None = None) -> str:
@@ -142,6 +147,8 @@ class _QueryParser:
         self.schema = schema
         self.time_zone = time_zone
         self.notes: list[str] = []
+        self.compared: dict[str, IndexField] = {}
+        """Columns without a search field that the query names, as they are compared."""
 
     def bad(self, message: str, at: int | None = None) -> QueryError:
         where = "" if at is None else f"character {at + 1} of "
@@ -149,7 +156,21 @@ class _QueryParser:
         return QueryError(f"{message} ({where}the query {self.text!r})", query=self.text, position=position)
 
     def field(self, name: str, at: int | None = None) -> tuple[IndexField, str | None]:
-        """The settings of a named column; for a JSON column also the path inside it."""
+        """The settings of a named column; for a JSON column also the path inside it.
+
+        A column without a search field is compared by its values, as a `string` or fast field would be.
+        """
+        for column, path in _readings(name):
+            spelled = find_name(self.schema.names, column) or ""
+            item = self.spec.get(spelled) or _compared(self.schema, spelled)
+            if item is not None and (path is None or item.kind == JSON):
+                if self.spec.get(spelled) is None:
+                    self.compared[spelled] = item
+                return item, (path or "") if item.kind == JSON else None
+        return self.indexed(name, at)
+
+    def indexed(self, name: str, at: int | None = None) -> tuple[IndexField, str | None]:
+        """The settings of a column that has a search field; QueryError if it has none."""
         for column, path in _readings(name):
             field = self.spec.get(find_name(self.spec.columns, column) or "")
             if field is not None and (path is None or field.kind == JSON):
@@ -163,7 +184,7 @@ class _QueryParser:
         if name == "_exists_":
             raise self.bad("there is no column '_exists_'; write column:* for rows with a value", at)
         raise self.bad(
-            f"{no_column(self.spec.columns, name, 'the search index')}. "
+            f"{no_column(self.schema.names, name)}. "
             'For a text with a colon in it write it in double quotes, as "12:30"',
             at,
         )
@@ -191,6 +212,7 @@ class _QueryParser:
 
     def in_columns(self, part: Text | RegexPart | RangePart | OneOf, columns: SearchColumns) -> Node:
         """A part applied to any of several columns; a column whose type cannot hold the value is left out."""
+        self.require_columns(columns)
         nodes, problems = [], []
         for item, path in columns:
             try:
@@ -202,6 +224,14 @@ class _QueryParser:
         if problems and not nodes:
             raise problems[0]
         return _any(nodes)
+
+    def require_columns(self, columns: SearchColumns) -> None:
+        if not columns:
+            raise QueryError(
+                "no column is indexed for search, so words need a column, as in level:error; index one with "
+                "the option indexing.typemap.<column> = text, or with update_properties and merge",
+                query=self.text,
+            )
 
     def leaf(self, part: Text | RegexPart | RangePart | OneOf, item: IndexField, path: str | None) -> Node:
         if isinstance(part, RangePart):
@@ -221,6 +251,7 @@ class _QueryParser:
 
     def pieces(self, columns: SearchColumns) -> dict[str, Node]:
         """What each piece of a plain text between spaces means; pieces that hold no word are left out."""
+        self.require_columns(columns)
         if len(self.text) > LONGEST_QUERY:
             raise QueryError(
                 f"the text is {len(self.text)} characters long; at most {LONGEST_QUERY} are read"
@@ -286,6 +317,12 @@ class _QueryParser:
             lower, upper = self.value_bounds(item, part.text + "*" * part.prefix, part.at)
             return Between(item.column, lower, upper)
         self.hint(part, item)
+        untold = not any(note.startswith(f"{item.column} is not indexed") for note in self.notes)
+        if item.kind == STRING and item.column in self.compared and not part.prefix and untold:
+            self.notes.append(
+                f"{item.column} is not indexed: compared as a whole value; for words write "
+                f"{item.column}:*{part.text}* or index it as text"
+            )
         if part.prefix:
             return self.prefixed(item, part.text, path)
         words, begins = sought_words(item.tokenizer, part.text)
@@ -504,6 +541,16 @@ class _QueryParser:
                 f"{words}: common words are searched like any other, and most texts hold them; "
                 "add a rarer word, joined with AND"
             )
+
+
+def _compared(schema: pa.Schema, column: str) -> IndexField | None:
+    """How the values of a column without a search field are compared; None if their type cannot be."""
+    kind = schema.field(column).type if column else pa.null()
+    if is_text(kind) or is_list_of_text(kind):
+        return IndexField(column, STRING)
+    if is_value(kind) or pa.types.is_decimal(kind):
+        return IndexField(column, FAST)
+    return IndexField(column, JSON) if pa.types.is_nested(kind) else None
 
 
 def _is_common(part: Text) -> bool:

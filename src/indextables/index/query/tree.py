@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from indextables.index.query.patterns import Pattern
-from indextables.index.settings import IndexSpec
+from indextables.index.settings import IndexField, IndexSpec
 from indextables.records import dataclass
 
 
@@ -95,6 +95,8 @@ class Query:
     """Columns that hold several texts per row."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Notes for the query's author."""
+    compared: IndexSpec = IndexSpec()
+    """Columns without a search field: their values are compared, and add nothing to a score."""
     pieces: tuple[tuple[str, Node], ...] = field(default=(), repr=False, compare=False)
     """The pieces of a plain text and their trees, all of which have to match."""
     columns: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -102,8 +104,12 @@ class Query:
 
     def __post_init__(self) -> None:
         named = set(columns_of(self.node))
-        columns = tuple(column for column in self.spec.columns if column in named)
-        object.__setattr__(self, "columns", columns)
+        columns = (column for column in (*self.spec.columns, *self.compared.columns) if column in named)
+        object.__setattr__(self, "columns", tuple(dict.fromkeys(columns)))
+
+    def field(self, column: str) -> IndexField | None:
+        """How a column is searched or compared."""
+        return self.compared.get(column) or self.spec.get(column)
 
 
 def combine_queries(
@@ -120,8 +126,7 @@ def combine_queries(
         for query in queries
     ]
     notes = tuple(dict.fromkeys(note for query in every for note in query.notes))
-    several = frozenset().union(*(query.several for query in every))
-    return Query(" ".join(signed), node, every[0].spec, several, notes)
+    return replace(_joined(every), text=" ".join(signed), node=node, notes=notes, pieces=())
 
 
 def require_any_text(query: Query, columns: Sequence[str] | None) -> Query:
@@ -144,9 +149,16 @@ def all_of(queries: Sequence[Query]) -> Query:
     first = queries[0]
     if len(queries) == 1:
         return first
-    several = frozenset[str]().union(*(query.several for query in queries))
     text = "' and '".join(query.text for query in queries)
-    return replace(first, text=text, node=Boolean(must=tuple(one.node for one in queries)), several=several)
+    node = Boolean(must=tuple(one.node for one in queries))
+    return replace(_joined(queries), text=text, node=node, pieces=())
+
+
+def _joined(queries: Sequence[Query]) -> Query:
+    """The first query with what all of them say about columns."""
+    several = frozenset[str]().union(*(query.several for query in queries))
+    compared = IndexSpec(tuple(dict.fromkeys(item for query in queries for item in query.compared.fields)))
+    return replace(queries[0], several=several, compared=compared)
 
 
 def _finds_without_words(node: Node) -> bool:

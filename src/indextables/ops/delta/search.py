@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import QueryError
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
@@ -68,12 +67,6 @@ def query_of(snapshot: DeltaSnapshot, query: str | Query, operator: str | None =
     if isinstance(query, Query):
         return query
     spec = search_settings(snapshot)
-    if not spec.fields:
-        raise QueryError(
-            f"{snapshot.store.uri} has no column of text, and words are looked for in text only; filter its "
-            "rows with `where` instead",
-            query=query, uri=snapshot.store.uri,
-        )  # fmt: skip
     rules = rules_of(operator, snapshot.settings)
     return parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, rules=rules)
 

@@ -46,7 +46,7 @@ class Highlights:
 def text_columns(query: Query) -> list[str]:
     """The columns of a query in which a match can be shown."""
     kinds = {item.column: item.kind for item in query.spec.fields}
-    return [name for name in query.columns if kinds[name] in (TEXT, STRING)]
+    return [name for name in query.columns if kinds.get(name) in (TEXT, STRING)]
 
 
 class RowMarker:

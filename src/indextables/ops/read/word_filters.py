@@ -24,6 +24,7 @@ from indextables.index.settings import IndexSpec
 from indextables.log.format.dialect import NATIVE
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.read.condition_of_query import implied_condition
 from indextables.ops.table_settings import settings_of
 from indextables.reading import Reading
 from indextables.records import dataclass
@@ -59,7 +60,11 @@ class FilterFile:
 
 
 def splits_to_search(snapshot: Snapshot, query: Query, refs: Sequence[SplitRef]) -> list[SplitRef]:
-    """The splits that may hold a match; splits without a filter are always included."""
+    """The splits that may hold a match, by the log and by filters; splits without one are always included."""
+    condition = implied_condition(query, snapshot.schema)
+    if condition is not None and refs:
+        possible = frozenset(snapshot.plan(condition, columns={"path"}).files.column("path").to_pylist())
+        refs = [ref for ref in refs if ref.path in possible]
     if len(refs) <= 1 or not _has_filters(snapshot, len(refs)):
         return list(refs)
     settings = settings_tag(query.spec)

@@ -29,7 +29,7 @@ from indextables.index.query.tree import (
     Words,
     restrict_to_columns,
 )
-from indextables.index.query.values import typed_between
+from indextables.index.query.values import typed_between, value_mask
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField, IndexSpec
@@ -66,8 +66,10 @@ class _Matcher:
             return self.constant(True)
         if node.column not in self.rows.schema.names:
             return self.constant(False)
-        item = self.query.spec.get(node.column)
+        item = self.query.field(node.column)
         assert item is not None
+        if item.kind != JSON and self.query.compared.get(node.column) is not None:
+            return value_mask(node, self.column(node.column))
         if isinstance(node, Exists):
             return self.exists(node)
         if isinstance(node, Matching):
@@ -122,7 +124,7 @@ class _Matcher:
     def leaves(self, column: str) -> list[Leaves]:
         leaves = self._leaves.get(column)
         if leaves is None:
-            item = self.query.spec.get(column)
+            item = self.query.field(column)
             assert item is not None
             tokenize = words_of(item.tokenizer)
             leaves = self._leaves[column] = [
@@ -263,10 +265,11 @@ def match_batch(query: Query, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArra
     [True, False, False]
     """
     columns = [name for name in query.columns if name in rows.schema.names]
-    if not columns or rows.num_rows <= FEW_ROWS:
+    indexed = [name for name in columns if query.compared.get(name) is None]
+    if not indexed or rows.num_rows <= FEW_ROWS:
         return match_rows(query, rows)
     search = IndexSearch(
-        _index_of(query, rows.select(columns)),
+        _index_of(query, rows.select(indexed)),
         replace(query, node=restrict_to_columns(query.node, frozenset(columns))),
         values=lambda name: _whole(rows.column(name)),
     )

@@ -123,7 +123,7 @@ def unless_empty(
 
 def _lacks(index: Index, query: Query) -> bool:
     try:
-        return lacks_words(index, query.node)
+        return lacks_words(index, query.node, query.compared)
     except DamagedIndexError:
         return False
 
@@ -224,7 +224,12 @@ class _SplitSearch:
             if answered or not columns or columns & (set(index.spec.columns) - unknown):
                 self._search = IndexSearch(index, self.query, values=self._values, unknown=unknown)
         self.exact = self._search is not None and self._search.exact
-        self.metrics = replace(self.metrics, by_index=int(answered), scanned=int(not answered))
+        by_index = answered and not (self.query.columns and set(self.query.columns) <= self._compared)
+        self.metrics = replace(self.metrics, by_index=int(by_index), scanned=int(not by_index))
+
+    @property
+    def _compared(self) -> frozenset[str]:
+        return frozenset(self.query.compared.columns)
 
     def _damaged(self, damage: DamagedIndexError) -> None:
         warn_once(f"{self.ref.path}: {damage}")
@@ -409,7 +414,7 @@ class _SplitSearch:
     def _fresh_scores(self, rows: np.ndarray) -> np.ndarray:
         index = self._fresh_index() if len(rows) else None
         if index is None:
-            return np.ones(len(rows), np.float32)
+            return np.full(len(rows), not self.query.compared.fields, np.float32)
         return IndexSearch(index, self.query, values=self._values).scores(rows, self.selection.statistics)
 
     def statistics_of(self, terms: Sequence[Term]) -> Statistics:
@@ -438,7 +443,7 @@ class _SplitSearch:
 
     def _fresh_index(self) -> Index | None:
         """An index of the query's columns, built now; None when the split has none of them."""
-        named = set(self.query.columns)
+        named = set(self.query.columns) - self._compared
         spec = IndexSpec(tuple(item for item in self.query.spec.fields if item.column in named))
         if not spec.fields:
             return None
@@ -451,7 +456,8 @@ class _SplitSearch:
 
 def _answers(spec: IndexSpec, query: Query) -> bool:
     """Whether every column of the query is indexed here the way the table says."""
-    return not _other_settings(spec, query) and set(query.columns) <= set(spec.columns)
+    searched = set(query.columns) - set(query.compared.columns)
+    return not _other_settings(spec, query) and searched <= set(spec.columns)
 
 
 def _other_settings(spec: IndexSpec, query: Query) -> frozenset[str]:
