@@ -9,6 +9,7 @@ from indextables.errors import OptionError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.model.names import quoted_name, unquoted_name
 from indextables.ops.table_settings import require_parquet
+from indextables.spark.delta.load import load_delta
 from indextables.spark.options import READ_KEYS, CallSettings, settings_for
 from indextables.spark.read.frame import reading_way, version_frame
 from indextables.spark.read.version import snapshot_of
@@ -25,8 +26,6 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     _check_combination(settings)
     snapshot = snapshot_of(spark, request.path, settings)
     if isinstance(snapshot, DeltaSnapshot):
-        from indextables.spark.delta.load import load_delta
-
         frame = load_delta(spark, snapshot, settings)
         columns = _columns(settings)
         return frame if columns is None else frame.select(*map(quoted_name, columns))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.runtime import Frames, Runtime
 from indextables.spark.options import is_connect
+from indextables.spark.replay.engine import SparkEngine
 from indextables.spark.workers import SparkWorkers
 
 if TYPE_CHECKING:
@@ -56,14 +57,10 @@ class EngineOnDemand:
 
     def replay(self, request: ReplayRequest) -> LiveFiles:
         """Find the live files of the request on the executors."""
-        from indextables.spark.replay.engine import SparkEngine
-
         files: LiveFiles = SparkEngine(self._spark).replay(request)
         return files
 
     def sums(self, request: ReplayRequest) -> Sums:
         """Sums of the request's columns over the live files, made on the executors."""
-        from indextables.spark.replay.engine import SparkEngine
-
         sums: Sums = SparkEngine(self._spark).sums(request)
         return sums

@@ -14,11 +14,15 @@ from indextables.model.names import quoted_name
 from indextables.options import Options
 from indextables.runtime import Runtime
 from indextables.spark import patches
+from indextables.spark.bridge.attach import attach, name_tables
 from indextables.spark.executors import check_executors
 from indextables.spark.hadoop import package_of
 from indextables.spark.jvm.installed import check_java, will_start_java
+from indextables.spark.named_tables import location_of
 from indextables.spark.options import is_connect, settings_for
 from indextables.spark.read.frame import frame_of_snapshot
+from indextables.spark.read.relation import index_class
+from indextables.spark.read.views import table_of_name
 from indextables.spark.runtime import runtime_with
 from indextables.spark.search.dataframe import search_frame
 from indextables.spark.versions import check_version, frame_of_arrow
@@ -41,9 +45,6 @@ def connect(spark: Any, *, check: bool = True) -> Any:
     with _lock:
         patches.install(spark)
         if not is_connect(spark):
-            from indextables.spark.bridge.attach import attach, name_tables
-            from indextables.spark.read.relation import index_class
-
             index_class(spark)
             attach(spark)
             name_tables(spark)
@@ -105,9 +106,6 @@ def options_of(
 
 def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
     """The path of the table behind a view or a name of a catalog; None if it is no table of IndexTables."""
-    from indextables.spark.named_tables import location_of
-    from indextables.spark.read.views import table_of_name
-
     table = table_of_name(spark, tuple(name))
     return location_of(spark, quoted_name(*name)) if table is None else table.path
 

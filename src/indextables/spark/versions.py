@@ -14,6 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
+
 from indextables.errors import TableError
 
 if TYPE_CHECKING:
@@ -180,8 +182,6 @@ def frame_of_arrow(spark: Any, table: pa.Table, schema: Any = None) -> Any:
 
 def arrow_of_frame(frame: Any) -> pa.Table:
     """The rows of a DataFrame as an Arrow table."""
-    import pyarrow as pa
-
     table: pa.Table
     if installed() >= (4, 0):
         table = frame.toArrow()

@@ -8,14 +8,15 @@ pickled, so that one of our exceptions arrives unchanged.
 # because PySpark keeps its JVM objects private
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import pyarrow as pa
 
 from indextables.errors import Error
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from indextables.spark.options import is_connect
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,8 +57,6 @@ def _unpacked(outcomes: Iterable[bytes]) -> Iterator[Any]:
 
 def _runner(function: Callable[[Any], Any], work: list[Any]) -> Callable[[Iterator[pa.RecordBatch]], Any]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for batch in batches:
             for at in batch.column(0).to_pylist():
                 outcome = pa.array([_outcome(function, work[at])], pa.binary())
@@ -80,8 +79,6 @@ def _outcome(function: Callable[[Any], Any], item: Any) -> bytes:
 
 def default_width(spark: Any) -> int:
     """How many tasks run at the same time."""
-    from indextables.spark.options import is_connect
-
     if is_connect(spark):
         return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or 8)
     return int(spark.sparkContext.defaultParallelism)
@@ -120,8 +117,6 @@ def shared_out(items: Sequence[T], least: int, size: Callable[[T], int]) -> list
 
 def spark_schema(text: str) -> Any:
     """A schema as PySpark has it."""
-    import json
-
     from pyspark.sql.types import StructType
 
     return StructType.fromJson(json.loads(text))

@@ -10,6 +10,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from indextables.spark.bridge.attach import attach
+from indextables.spark.patches import install_translation
+from indextables.spark.read.relation import index_class
 from indextables.spark.versions import classic
 
 
@@ -31,10 +34,6 @@ def attached() -> Any:
 
 def main() -> None:
     """Answer requests until the JVM ends."""
-    from indextables.spark.bridge.attach import attach
-    from indextables.spark.patches import install_translation
-    from indextables.spark.read.relation import index_class
-
     install_translation()
     spark = attached()
     index_class(spark)

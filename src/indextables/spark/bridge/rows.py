@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from indextables.errors import TableError
 from indextables.ops.read.matching import plan_match
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
@@ -121,8 +123,6 @@ def _restrict(request: JvmRequest, relation: str, paths: frozenset[str]) -> None
 
 
 def _names(snapshot: Snapshot, paths: list[str]) -> list[str]:
-    import pyarrow as pa
-
     names: list[str] = hadoop_paths(snapshot.store, pa.array(paths, pa.string())).to_pylist()
     return names
 

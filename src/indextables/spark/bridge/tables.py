@@ -4,6 +4,7 @@
 # because PySpark keeps its JVM objects private
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import TableError
@@ -145,8 +146,6 @@ def _adopted(request: JvmRequest, current: Snapshot, properties: dict[str, str])
 
 def _as_declared(frame: Any, document: str) -> Any:
     """The rows of a query cast to the columns of the definition, whose types may be wider."""
-    import json
-
     from pyspark.sql.types import StructType
 
     declared = StructType.fromJson(json.loads(document))
@@ -159,8 +158,6 @@ def alter(request: JvmRequest) -> dict[str, Any]:
     for change in request.arguments["changes"]:
         fields = dict(change)
         if "type" in fields:
-            import json
-
             fields["type"] = json.loads(fields["type"])
         fields["column"] = tuple(fields.get("column") or ())
         if fields["kind"] == "UpdateColumnType":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from indextables.model.fields import schema_from_json
 from indextables.ops.read.splits import live_splits
 from indextables.options import Options
@@ -69,15 +71,11 @@ def _rows_at(reader: Any, start: int) -> int:
 
 
 def _at_least_one(rows: pa.Table, count: int) -> pa.Table:
-    import pyarrow as pa
-
     return rows if rows.column_names else pa.table({"": pa.nulls(count)})
 
 
 def numbered_rows(table: pa.Table, name: str, start: int) -> pa.Table:
     """Rows with the file they come from and their number in that file."""
-    import pyarrow as pa
-
     count = table.num_rows
     numbers = pa.array(range(start, start + count), pa.int64())
     names = pa.array([name], pa.string()).take(pa.array([0] * count, pa.int8()))

@@ -26,6 +26,8 @@ from indextables.ops.read.arguments import column_names
 from indextables.ops.table_settings import require_parquet
 from indextables.spark.hadoop import hadoop_settings, package_of
 from indextables.spark.options import READ_KEYS, CallSettings, is_connect, split
+from indextables.spark.read.arrow_scan import arrow_frame
+from indextables.spark.read.filters import filtered
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame, read_options
 from indextables.spark.requests import ReadRequest
@@ -76,8 +78,6 @@ def frame_of_snapshot(
     spark: Any, snapshot: Snapshot, where: Any = None, columns: Sequence[str] | None = None
 ) -> Any:
     """A DataFrame over a version that is open already."""
-    from indextables.spark.read.filters import filtered
-
     settings = CallSettings({}, dict(snapshot.opened_with().explicit))
     require_parquet(snapshot)
     frame = version_frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
@@ -91,8 +91,6 @@ def version_frame(
     """A DataFrame over one version, read the given way."""
     names = None if columns is None else column_names(snapshot, columns)
     if way == "arrow":
-        from indextables.spark.read.arrow_scan import arrow_frame
-
         _warn_slow(snapshot.store.uri)
         return arrow_frame(spark, snapshot, settings.table, names)
     frame = _planned(spark, snapshot) if way == "planned" else _native(spark, snapshot, settings)

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from indextables.errors import TableError
 from indextables.log import scans
 from indextables.ops.read.splits import ruled_out_by_trigrams
@@ -57,9 +60,6 @@ class TablePlanner:
 
     def plan(self, filters: Sequence[Mapping[str, Any]]) -> Answer:
         """The files that may hold rows for all these typed filters."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         snapshot = self.snapshot()
         node = conjunction(filters, snapshot)
         planned = snapshot.plan(node, columns=_COLUMNS, engine=self.engine)
@@ -98,17 +98,11 @@ def chosen_of(paths: pa.ChunkedArray, only: frozenset[str]) -> pa.ChunkedArray:
 
 
 def _among(paths: pa.ChunkedArray, only: frozenset[str]) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.is_in(paths, value_set=pa.array(sorted(only), pa.string()))
 
 
 def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
     """The Hadoop paths of the files a log names."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     plain = paths.combine_chunks() if hasattr(paths, "combine_chunks") else paths
     root = store.spark_uri("").rstrip("/")
     joined = pc.binary_join_element_wise(pa.scalar(root), plain, "/")
@@ -127,8 +121,6 @@ def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def is_absolute(paths: pa.ChunkedArray | pa.Array) -> pa.Array:
     """For each path in a log, whether it is absolute and not relative to the table."""
-    import pyarrow.compute as pc
-
     return pc.match_substring_regex(paths, _ABSOLUTE)
 
 
@@ -138,6 +130,4 @@ def _spark_uri(store: Store, path: str) -> str:
 
 
 def _child(values: pa.StructArray, name: str) -> pa.Array:
-    import pyarrow.compute as pc
-
     return pc.struct_field(values, values.type.get_field_index(name))

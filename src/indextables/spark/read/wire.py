@@ -13,6 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -48,9 +52,6 @@ def encode_failure(message: str) -> bytearray:
 
 def encode_plan(answer: Answer) -> bytearray:
     """Encode the files, grouped into one directory per distinct tuple of partition values."""
-    import numpy as np
-    import pyarrow as pa
-
     count = len(answer.paths)
     groups = _groups(answer.partitions, count)
     order = pa.array(np.argsort(groups, kind="stable"))
@@ -70,8 +71,6 @@ def encode_plan(answer: Answer) -> bytearray:
 
 def _groups(partitions: Sequence[pa.Array], count: int) -> Any:
     """A number per file; equal exactly where all partition values are equal."""
-    import numpy as np
-
     groups = np.zeros(count, dtype=np.int64)
     for column in partitions:
         codes = _plain(column).dictionary_encode(null_encoding="encode")
@@ -86,9 +85,6 @@ def _plain(column: Any) -> Any:
 
 
 def _column(values: pa.Array) -> bytes:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     valid: bytes = pc.is_valid(values).cast(pa.uint8()).to_numpy(zero_copy_only=False).tobytes()
     kind = values.type
     if pa.types.is_floating(kind):
@@ -104,8 +100,6 @@ def _column(values: pa.Array) -> bytes:
 
 def _integers(values: pa.Array) -> pa.Array:
     """Dates as days, instants as microseconds, truth as 0 and 1."""
-    import pyarrow as pa
-
     if pa.types.is_date32(values.type):
         return values.view(pa.int32())
     if pa.types.is_timestamp(values.type):
@@ -114,16 +108,11 @@ def _integers(values: pa.Array) -> pa.Array:
 
 
 def _longs(values: pa.Array) -> bytes:
-    import pyarrow as pa
-
     return bytes(values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
 
 
 def _texts(values: pa.Array) -> bytes:
     """All lengths, then all bytes."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     binary = values.cast(pa.large_binary()).fill_null(b"")
     lengths: bytes = (
         pc.binary_length(binary).cast(pa.int32()).to_numpy(zero_copy_only=False).astype("<i4").tobytes()

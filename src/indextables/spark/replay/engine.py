@@ -27,7 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from indextables.errors import CorruptLogError, Error
 from indextables.log.adds.columns import tabulate
-from indextables.log.adds.file_table import files_schema
+from indextables.log.adds.file_table import file_uris, files_schema
 from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, FileProjection, files_form, raw_table
 from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, projections_of, tail_files
@@ -422,8 +422,6 @@ def _typed(name: str, statistics: pa.Array, output: FileProjection) -> pa.Array:
 
 
 def _native_form(rows: pa.Table, target: pa.Schema, request: ReplayRequest) -> pa.Table:
-    from indextables.log.adds.file_table import file_uris
-
     arrays: list[Any] = []
     for field in target:
         if field.name == "uri":

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from indextables.spark.options import is_connect
 from indextables.spark.search.tasks import SearchTask, count_hits
 from indextables.spark.versions import frame_of_arrow
@@ -68,8 +70,6 @@ def local_frame(
     spark: Any, run: Callable[[SearchTask], Iterator[pa.RecordBatch]], task: SearchTask, schema: Any
 ) -> Any:
     """The result of a task as a local relation; None if its types need Spark's own conversion."""
-    import pyarrow as pa
-
     if any(field.dataType.typeName() not in _PLAIN for field in schema):
         return None
     batches = list(run(task))

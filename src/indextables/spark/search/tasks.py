@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.reading import Reading
@@ -51,8 +53,6 @@ def statistics(task: SearchTask) -> Statistics:
 
 def hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
     """File and number of every row that matches."""
-    import pyarrow as pa
-
     for ref in task.refs:
         rows = hits_split(task.reading, ref, task.selection)
         name = ref.path.rpartition("/")[2] if task.by_name else ref.path

@@ -8,6 +8,7 @@ the statement.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,7 @@ from indextables.spark.search.dataframe import hidden_frame, no_index, with_high
 from indextables.spark.sql.bucket_functions import make_functions
 from indextables.spark.sql.own_statements import create_view, has_parser, is_own_command, names_tables
 from indextables.spark.versions import frame_of_arrow
+from indextables.spark.write.save import insert_frame
 from indextables.sql.recogniser import (
     Change,
     CreateView,
@@ -249,8 +251,6 @@ def _evaluated(spark: Any, expression: str) -> str:
     micros = spark.range(1).selectExpr(f"unix_micros(CAST({expression} AS TIMESTAMP)) AS at").first()["at"]
     if micros is None:
         raise CommandError(f"TIMESTAMP AS OF {expression} is NULL")
-    import datetime as dt
-
     return (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)).isoformat()
 
 
@@ -262,8 +262,6 @@ def _remaining(args: Any, rewritten: Rewritten) -> Any:
 
 
 def _insert(spark: Any, insert: Insert, target: LoadedTable, args: Any, frames: Mapping[str, Any]) -> Any:
-    from indextables.spark.write.save import insert_frame
-
     insertion = insertion_of(insert)
     frame = spark.sql(_unformat(insertion.query, frames), args, **frames)
     insert_frame(

@@ -8,6 +8,7 @@ from typing import Any
 
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.snapshot import Snapshot
+from indextables.spark.delta.load import load_delta
 from indextables.spark.options import CallSettings
 from indextables.spark.read.frame import BATCH, reading_way, relation_of, version_frame
 
@@ -16,8 +17,6 @@ def batch_frame(spark: Any, snapshot: Snapshot, settings: CallSettings) -> Any:
     """A DataFrame over a snapshot that has the files of a batch; equal to that of no other batch."""
     table = replace(settings, call={})
     if isinstance(snapshot, DeltaSnapshot):
-        from indextables.spark.delta.load import load_delta
-
         return load_delta(spark, snapshot, table, unique=f"{BATCH}{uuid.uuid4()}")
     way = reading_way(spark, snapshot)
     if way != "native":

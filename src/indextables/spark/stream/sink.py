@@ -14,6 +14,7 @@ from typing import Any
 from indextables.errors import TableError
 from indextables.spark.options import STREAM_WRITE_KEYS, split
 from indextables.spark.requests import WriteRequest
+from indextables.spark.write.save import save_frame
 
 _MODES = {"append": "append", "complete": "overwrite"}
 
@@ -36,8 +37,6 @@ def stream_write_request(arguments: Mapping[str, Any]) -> WriteRequest:
 
 def write_batch(spark: Any, frame: Any, request: WriteRequest, query: str | None, number: int) -> None:
     """Commit one batch, unless it was committed before."""
-    from indextables.spark.write.save import save_frame
-
     app_id = request.options.get("txnAppId") or query
     if app_id is None:
         raise TableError(

@@ -5,11 +5,14 @@ If a task runs twice, only the files of one attempt are reported.
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.fields import normalise_schema
@@ -52,8 +55,6 @@ def schema_of(frame: Any) -> pa.Schema:
 
 def run_job(frame: Any, job: Job) -> list[BuiltSplit]:
     """Build the splits on the executors; returns the reports of the successful task attempts."""
-    import pickle
-
     shaped = _spread(frame, job)
     if _is_surely_empty(shaped):
         return []
@@ -77,10 +78,6 @@ def _spread(frame: Any, job: Job) -> Any:
 
 def _task(job: Job, names: Sequence[str]) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pickle
-
-        import pyarrow as pa
-
         log = TransactionLog.open(job.store.uri, job.options)
         rows: Iterator[Any] = (batch.rename_columns(list(names)) for batch in batches)
         if job.where is not None:
@@ -93,8 +90,6 @@ def _task(job: Job, names: Sequence[str]) -> Any:
 
 def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
     """Rows in batches of a row group: Spark passes fewer at a time, and every batch has a fixed cost."""
-    import pyarrow as pa
-
     pending: list[Any] = []
     for batch in batches:
         pending.append(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
