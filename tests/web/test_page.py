@@ -160,15 +160,16 @@ def test_pages_turn_and_columns_sort(page):
 
 def test_a_mistake_is_shown_where_it_was_made(page):
     search(page, "message:timeout AND (")
-    assert page.is_visible("#problem")
-    assert page.locator("#problem").get_attribute("role") == "alert"
-    assert "query" in page.inner_text("#problem")
+    assert page.is_visible("#notes")
+    assert page.locator("#notes").get_attribute("role") == "status"
+    assert "query" in page.inner_text("#notes")
     search(page, "timeout")
-    assert not page.is_visible("#problem")
+    assert not page.is_visible("#notes")
     page.click("#sql summary")
     page.fill("#where", "status >")
     page.click("#sql button")
     settled(page)
+    assert page.locator("#problem").get_attribute("role") == "alert"
     assert "not valid SQL" in page.inner_text("#problem")
 
 
