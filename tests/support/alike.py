@@ -164,12 +164,18 @@ def told(rows: Sequence[Row], path: str) -> list[Row]:
     return [
         {
             key: _TELLING.sub("...", str(value).replace(path, "TABLE")) if isinstance(value, _TOLD) else value
-            for key, value in row.items()
+            for key, value in ((key, _unordered(value)) for key, value in row.items())
             if key not in {"duration_ms", "created", "skipped_at", "retry_after", "content", *_BY_CHANCE}
             and not any(word in key for word in _SIZES)
         }
         for row in rows
     ]
+
+
+def _unordered(value: Any) -> Any:
+    """A map, which Arrow gives as a list of pairs, in an order of its own: Spark's maps have none."""
+    is_map = isinstance(value, list) and all(isinstance(item, tuple) for item in value)
+    return sorted(value) if is_map else value
 
 
 def sorted_rows(rows: Iterable[Row]) -> list[str]:
