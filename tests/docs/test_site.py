@@ -24,7 +24,7 @@ def _generated():
     return module
 
 
-GENERATED = ["options.md", "reference/cli.md", "decisions/index.md", "delta.md", "howto/logs.md"]
+GENERATED = ["options.md", "reference/cli.md", "decisions/index.md", "delta.md", "howto/logs.md", "deploy.md"]
 
 
 @pytest.mark.parametrize("name", GENERATED)
