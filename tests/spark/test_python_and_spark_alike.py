@@ -459,9 +459,9 @@ QUESTIONS: dict[str, tuple[Callable[[it.Table], Any], Callable[[it.Table, Any], 
         lambda table: table.search("(off"),
         lambda table, load: table.search_df("(off"),
     ),
-    "a query for a column that is not indexed": (
-        lambda table: table.search("N:1"),
-        lambda table, load: table.search_df("N:1"),
+    "a query for a column that is not there": (
+        lambda table: table.search("nope:1"),
+        lambda table, load: table.search_df("nope:1"),
     ),
     "a search with an unknown column in its filter": (
         lambda table: table.search("off", where="nope = 1"),
