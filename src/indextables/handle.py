@@ -101,7 +101,7 @@ class Handle(Generic[S]):
         """A handle holds nothing open between two calls, so there is nothing to close."""
 
     def head(self, n: int = 10) -> pa.Table:
-        """The first rows, in the order of the table."""
+        """The first rows of a scan, which reads files in the order of their names."""
         with self.scan() as rows:
             return rows.head(n)
 

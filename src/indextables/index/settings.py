@@ -172,8 +172,8 @@ def _with_version(item: IndexField, current: IndexField | None) -> IndexField:
     parts = tokenizer_of(item.tokenizer)
     if "@" not in item.tokenizer and parts.base in VERSIONED:
         same = None if current is None else tokenizer_of(current.tokenizer)
-        kept = same is not None and (same.base, same.accents) == (parts.base, parts.accents)
-        parts = replace(parts, version=same.version if same is not None and kept else NEWEST)
+        is_same_rule = same is not None and (same.base, same.accents) == (parts.base, parts.accents)
+        parts = replace(parts, version=same.version if same is not None and is_same_rule else NEWEST)
     return replace(item, tokenizer=parts.name)
 
 

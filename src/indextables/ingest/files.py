@@ -298,16 +298,17 @@ def line_reader(path: str, log: LogForm, encoding: str | None = None) -> LineRea
 
 def log_summary(path: str, reader: LineReader) -> str:
     """What became of the lines of a file."""
-    said = f"{path}: {counted(reader.lines, 'line')}, {counted(reader.rows, 'row')}"
+    summary = f"{path}: {counted(reader.lines, 'line')}, {counted(reader.rows, 'row')}"
     if reader.joined:
-        said += f"; {counted(reader.joined, 'line')} of stack traces joined to the line before"
+        summary += f"; {counted(reader.joined, 'line')} of stack traces joined to the line before"
     if reader.form.has_times:
-        said += f". {reader.rows - reader.without_time:,} of {counted(reader.rows, 'row')} have a time"
+        summary += f". {reader.rows - reader.without_time:,} of {counted(reader.rows, 'row')} have a time"
     if reader.without_time:
-        said += f"; {reader.without_time:,} do not: the first is line {reader.example_line:,}: " + line_shown(
-            reader.example
+        summary += (
+            f"; {reader.without_time:,} do not: the first is line {reader.example_line:,}: "
+            + line_shown(reader.example)
         )
-    return said
+    return summary
 
 
 def open_csv(

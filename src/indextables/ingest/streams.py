@@ -50,11 +50,11 @@ class TextFile(io.RawIOBase):
 
     def __init__(self, path: str, encoding: str | None = None, size: int | None = None) -> None:
         """Open a file; without an encoding it is noticed. What it has beyond `size` bytes is not read."""
-        found = FollowedFile.at(path)
-        if found is None:
+        opened = FollowedFile.at(path)
+        if opened is None:
             raise StorageError(f"there is no file {path}")
-        self._end = found.size if size is None else size
-        self.path, self.file = path, found
+        self._end = opened.size if size is None else size
+        self.path, self.file = path, opened
         """The file as it is, with how far it was read."""
         self._unpacked = self._unpacker()
         sample = self._next(_SAMPLE)
