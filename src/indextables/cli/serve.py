@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import signal
 from importlib.util import find_spec
 
 import click
@@ -50,15 +50,16 @@ def serve(*, tables: tuple[str, ...], host: str, port: int, open_browser: bool, 
 
     catalog = Catalog.of(tables, settings.options)
     server = prepare(catalog, host, port, os.environ.get("INDEXTABLES_TOKEN") or None)
-    with contextlib.suppress(KeyboardInterrupt):  # the way to end it
-        if settings.form is Form.TEXT:
-            click.echo(f"Open {server.address}")
-            click.echo("Press Ctrl-C to stop.")
-        else:
-            render.show_line(settings.form, {"address": server.address})
-        if open_browser:
-            click.launch(server.address)
-        server.run()
+    # Ctrl-C is the way to end it, also before it has begun to serve.
+    signal.signal(signal.SIGINT, lambda *_: server.stop())
+    if settings.form is Form.TEXT:
+        click.echo(f"Open {server.address}")
+        click.echo("Press Ctrl-C to stop.")
+    else:
+        render.show_line(settings.form, {"address": server.address})
+    if open_browser:
+        click.launch(server.address)
+    server.run()
 
 
 VERBS = (serve,)

@@ -26,8 +26,12 @@ class Prepared:
     address: str
 
     def run(self) -> None:
-        """Serve until the process is told to stop, or `server.should_exit` is set."""
+        """Serve until the process is told to stop, or `stop` is called."""
         self.server.run(sockets=[self.place])
+
+    def stop(self) -> None:
+        """End soon, or do not begin."""
+        self.server.should_exit = True
 
 
 def prepare(catalog: Catalog, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Prepared:
