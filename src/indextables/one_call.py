@@ -48,8 +48,9 @@ def write(
     or an iterable of batches. `text` names the columns that can be searched by words.
 
     Where there is a table, `mode` decides: `error` writes nothing, so that a script that runs twice does not
-    double its rows; `append` adds the rows; `overwrite` replaces all rows; `ignore` does nothing. If the rows
-    of a new table cannot be written, there is no table.
+    double its rows; `append` adds the rows; `overwrite` replaces all rows; `ignore` does nothing. A table
+    that has never been written to takes its first rows in every mode. If the rows of a new table cannot be
+    written, there is no table; if the process ends on the way, the same call finishes it.
     """
     from indextables.ops.write.save import column_list, save, with_text
 

@@ -62,7 +62,8 @@ class Table(Handle["Snapshot"]):
         be searched by words; options such as `indexing.typemap.code = string` say more about indexing.
 
         With `data`, anything that `append` takes, the rows are version 1 of the new table and `schema` may be
-        left out. There must be no table yet, and if the rows cannot be written there is none afterwards.
+        left out. There must be no table yet, or one that has never been written to. If the rows cannot be
+        written there is no table afterwards; if the process ends on the way, the same call finishes it.
         """
         from indextables.ops.write.definition import Definition
         from indextables.ops.write.save import column_list, save, with_text

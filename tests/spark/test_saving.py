@@ -84,6 +84,19 @@ def test_error_and_ignore_leave_a_table_as_it_is(spark: SparkSession, table: Pat
     assert fingerprint(table) == before
 
 
+@pytest.mark.parametrize("mode", ["error", "ignore"])
+def test_a_table_that_has_never_been_written_to_takes_its_first_rows(
+    spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    """What a save that was killed between versions 0 and 1 has left is finished by the next."""
+    schema = pa.schema([("id", pa.int64()), ("message", pa.string()), ("p", pa.int32())])
+    it.Table.create(tmp_path / "t", schema)
+    save(rows(spark, range(3)), tmp_path / "t", mode)
+    assert ids(spark, tmp_path / "t") == [0, 1, 2]
+    with pytest.raises(ConflictError, match="prepared on version 0"):
+        save(rows(spark, range(3)), tmp_path / "t", "append", expectedVersion=0)
+
+
 def test_append_remembers_the_partitioning(spark: SparkSession, table: Path) -> None:
     save(rows(spark, range(9, 12)), table, "append")
     assert ids(spark, table) == list(range(12))

@@ -217,7 +217,9 @@ def _write_kind(  # noqa: PLR0917 - one value, passed on in one place
 ) -> _WriteKind:
     expected = order.expected_version
     if not order.overwrite:
-        return _WriteKind(Rule.APPEND, lambda _: ((), ()), {}, if_empty=False)
+        # Rows that must be the first are refused by the rule of an overwrite; they remove nothing.
+        rule = Rule.APPEND if expected is None else Rule.OVERWRITE
+        return _WriteKind(rule, lambda _: ((), ()), {}, read_version=expected, if_empty=False)
     if order.overwrite_schema:
         version = snapshot.version
         return _WriteKind(Rule.EXCLUSIVE, _everything, {"overwriteSchema": "true"}, read_version=version)

@@ -1,7 +1,9 @@
 """Rows saved at a path: as a new table, or into the one that is there, as the mode says.
 
 A new table gets its splits first, then version 0, then version 1, which names them. A failure before
-version 0 leaves nothing behind; if the store fails between the two, the table is there and empty.
+version 0 leaves nothing behind. One between the two leaves a table at version 0, which has never been written
+to: for every mode that is no table yet, so the same call made again finishes it. The first rows of a table
+belong to one writer: in modes `error` and `ignore` a commit by another writer in between wins.
 Python and Spark build the splits, each where it runs; the rest is here, once.
 """
 
@@ -11,7 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from indextables.errors import NotATableError, OptionError, TableError
+from indextables.errors import ConflictError, NotATableError, OptionError, TableError
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import refuse_foreign
 from indextables.log.transaction_log import TransactionLog
@@ -61,11 +63,22 @@ def newest(log: TransactionLog) -> Snapshot | None:
         return None
 
 
-def exists_error(uri: str) -> TableError:
-    """The error of mode `error` where there is a table already."""
-    return TableError(
-        f"{uri} is a table already. Use mode 'append' or 'overwrite', or choose another path.", uri=uri
-    )
+def takes_rows(snapshot: Snapshot, mode: str) -> bool:
+    """Whether a mode writes rows to the table that is there; mode `error` raises where it does not.
+
+    A table at version 0 has never been written to and takes its first rows in every mode.
+    """
+    if mode == "error" and snapshot.version > 0:
+        uri = snapshot.store.uri
+        raise TableError(
+            f"{uri} is a table already. Use mode 'append' or 'overwrite', or choose another path.", uri=uri
+        )
+    return mode != "ignore" or snapshot.version == 0
+
+
+def first_version(mode: str) -> int | None:
+    """The version after which another writer's rows are a conflict, where a mode writes first rows only."""
+    return 0 if mode in {"error", "ignore"} else None
 
 
 def save(  # noqa: PLR0917 - one value, passed on in one place
@@ -95,14 +108,35 @@ def save(  # noqa: PLR0917 - one value, passed on in one place
         result = first_write(log, definition, built, Order(txn=txn), log.options, mode=mode)
         if result is not None:
             after_write(log)
-            return result
-        snapshot = log.snapshot(max_staleness_s=0)
-    if mode == "error":
-        raise exists_error(log.uri)
-    if mode == "ignore":
-        return WriteResult(snapshot.version, *[0] * 8)
-    order = Order(overwrite=mode == "overwrite", partition_by=partition_by or None, txn=txn)
-    return write(log, data, order)
+    elif takes_rows(snapshot, mode):
+        if schema is not None and snapshot.version == 0:
+            Definition.of(schema, partition_by, options=options).create(log)
+        order = Order(
+            overwrite=mode == "overwrite",
+            partition_by=partition_by or None,
+            expected_version=first_version(mode),
+            txn=txn,
+        )
+        result = first_or_none(lambda: write(log, data, order), log.uri, mode)
+    else:
+        result = None
+    if result is None:
+        return WriteResult(log.snapshot(max_staleness_s=0).version, *[0] * 8)
+    return result
+
+
+def first_or_none(commit: Callable[[], WriteResult], uri: str, mode: str) -> WriteResult | None:
+    """A commit of rows; None if another writer's rows came first and the mode is `ignore`."""
+    try:
+        return commit()
+    except ConflictError as another:
+        if first_version(mode) is None:
+            raise
+        if mode == "ignore":
+            return None
+        raise TableError(
+            f"{uri} was written by another writer meanwhile; nothing was written", uri=uri
+        ) from another
 
 
 def first_write(
@@ -124,12 +158,12 @@ def first_write(
         # Whether or not there is a version 0 now, no version names the splits.
         discard(log.store, adds)
         raise
-    if created.split_table_id != plan.table_id and mode in ("error", "ignore"):
+    if created.split_table_id != plan.table_id and mode in {"error", "ignore"}:
         discard(log.store, adds)
         if mode == "ignore":
             return None
         raise TableError(
             f"{log.uri} was created by another writer meanwhile; nothing was written", uri=log.uri
         )
-    first = Order(txn=order.txn, user_metadata=order.user_metadata)
-    return commit_splits(log, created, plan, splits, first, options)
+    first = Order(txn=order.txn, user_metadata=order.user_metadata, expected_version=first_version(mode))
+    return first_or_none(lambda: commit_splits(log, created, plan, splits, first, options), log.uri, mode)

@@ -45,10 +45,10 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     snapshot = save.newest(log)
     if snapshot is None:
         return _save_new(frame, log, settings.options(), order, request)
-    if request.mode == "error":
-        raise save.exists_error(log.uri)
-    if request.mode == "ignore" or _is_done(snapshot, order.txn):
+    if not save.takes_rows(snapshot, request.mode) or _is_done(snapshot, order.txn):
         return None
+    if order.expected_version is None:
+        order = replace(order, expected_version=save.first_version(request.mode))
     frame = _without_void(frame, snapshot)
     options = effective(snapshot, settings.options())
     plan = planned(snapshot, schema_of(frame), options, order)
@@ -56,7 +56,10 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     if order.overwrite and order.expected_version is None:
         order = replace(order, expected_version=_reads_version(frame, snapshot))
     built = run_job(frame, Job(plan, log.store.spec(), options, str(order.where), where))
-    return written(log, commit_splits(log, snapshot, plan, built, order, options), options)
+    result = save.first_or_none(
+        lambda: commit_splits(log, snapshot, plan, built, order, options), log.uri, request.mode
+    )
+    return None if result is None else written(log, result, options)
 
 
 def insert_frame(
