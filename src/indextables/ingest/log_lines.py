@@ -40,6 +40,8 @@ KEYS = {
     "pid": ("pid", "process"),
 }
 """What the keys of pairs and of JSON objects are called whose values are columns of every log."""
+_REST, _REST_OF_BYTES = r"(?P<message>.*)$", r"(?P<message>\C*)$"
+"""The rest of a line by characters, and by bytes, which Arrow finds in two thirds of the time."""
 _MOST_LINES = 500
 """Joined to one line at most."""
 _SHOWN = 120
@@ -94,7 +96,7 @@ class LogForm:
         if self.pattern is None:
             fits, texts = pa.array(np.ones(len(lines), bool)), {MESSAGE: lines}
         else:
-            groups = pc.extract_regex(lines, self.pattern)
+            groups = pc.extract_regex(lines, self.pattern.replace(_REST, _REST_OF_BYTES))
             fits = pc.is_valid(groups)
             texts = {item.name: pc.struct_field(groups, item.name) for item in groups.type}
         for key in self.pairs:
@@ -179,7 +181,7 @@ class LineReader:
         lines = pa.concat_arrays([self._held, lines.cast(pa.string())])
         held_from = len(lines)
         filled = np.flatnonzero(pc.not_equal(pc.utf8_trim_whitespace(lines), "").to_numpy(False))
-        texts = lines.take(pa.array(filled))
+        texts = lines if len(filled) == len(lines) else lines.take(pa.array(filled))
         fits, columns = self.form.take_apart(texts)
         starts = self._starts(texts, fits)
         if not is_last and self.form.has_times and len(starts):
@@ -189,13 +191,14 @@ class LineReader:
         end = int(np.searchsorted(filled, held_from))
         self.joined += end - len(starts)
         self.rows += len(starts)
-        if end != len(starts):
-            chosen = pa.array(starts)
-            fits, columns = fits.take(chosen), {name: text.take(chosen) for name, text in columns.items()}
-        elif end != len(texts):
-            fits, columns = fits.slice(0, end), {name: text.slice(0, end) for name, text in columns.items()}
+
+        def at_starts(values: pa.Array) -> pa.Array:
+            """The values of the lines with which rows begin."""
+            return values.slice(0, end) if end == len(starts) else values.take(pa.array(starts))
+
+        columns = {name: at_starts(values) for name, values in columns.items()}
         traces = _traces(texts.slice(0, end), starts)
-        return self._batch(fits, columns, texts.take(pa.array(starts)), traces, filled[starts] + first)
+        return self._batch(at_starts(fits), columns, at_starts(texts), traces, filled[starts] + first)
 
     def _starts(self, texts: pa.Array, fits: pa.Array) -> np.ndarray:
         """Where rows begin: at each line that is no part of a stack trace."""
@@ -327,7 +330,12 @@ def _type_of(name: str) -> pa.DataType:
 
 
 def split_lines(block: bytes) -> pa.Array:
-    """The lines of a block."""
-    text = block.decode("utf-8", "replace").replace("\r\n", "\n")
-    lines = pc.list_flatten(pc.split_pattern(pa.array([text]), "\n"))
-    return lines.slice(0, len(lines) - 1) if text.endswith("\n") else lines
+    """The lines of a block; bytes that are no UTF-8 are replaced."""
+    text = block.decode("utf-8", "replace")
+    if "\r" in text or "\ufffd" in text:
+        block = text.replace("\r\n", "\n").encode()
+    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
+    offsets = np.concatenate([[0], ends, [] if block.endswith(b"\n") else [len(block)]]).astype(np.int32)
+    lines = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(block))
+    trimmed: pa.Array = pc.ascii_rtrim(lines, "\n")
+    return trimmed

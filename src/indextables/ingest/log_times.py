@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,11 +52,18 @@ SHAPES = {
     "klog times": rf"{_MONTH}{_DAY} {_CLOCK}\.(?P<fraction>\d{{6}})",
     "epoch times": r"(?P<epoch>1\d{9})(?:\.(?P<fraction>\d{1,9})|(?P<parts>\d{9}|\d{6}|\d{3}))?",
 }
-"""Ways of writing a time, as patterns whose groups are its parts."""
+"""Ways of writing a time, as patterns whose groups are its parts. A 1 fits wherever a digit does."""
+_COMPILED = [re.compile(shape.encode()) for shape in SHAPES.values()]
+_LAYOUT = np.arange(256, dtype=np.uint8)
+_LAYOUT[ord("0") : ord("9") + 1] = ord("1")
+_LONGEST = 64
+"""No time is longer."""
+_EPOCHS = (1_000_000_000, 2_000_000_000)
+"""An epoch in seconds has ten digits, of which the first is 1."""
 
 _US = 1_000_000
 _DAY_S = 86_400
-_MONTHS = pa.array(calendar.month_abbr[1:])
+_MONTHS = [name.encode() for name in calendar.month_abbr[1:]]
 _DAYS_BEFORE = np.concatenate([[0], np.cumsum([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30])])
 _LEAP_DAY = 31 + 28
 _LEAP_YEAR = 2024
@@ -128,57 +137,56 @@ class _Times:
     @classmethod
     def of(cls, text: pa.Array) -> _Times:
         times = cls(np.full(len(text), -1), *(np.zeros(len(text), np.int64) for _ in range(4)))
-        rows = np.flatnonzero(pc.is_valid(text).to_numpy(zero_copy_only=False))
-        first = text[int(rows[0])].as_py() if len(rows) else ""
-        for shape in sorted(SHAPES.values(), key=lambda shape: re.fullmatch(shape, first) is None):
-            if not len(rows):
-                break
-            parts = pc.extract_regex(text.take(pa.array(rows)), rf"^(?:{shape})$")
-            fits = pc.is_valid(parts).to_numpy(zero_copy_only=False)
-            if fits.any():
-                times._read(rows[fits], parts.filter(pa.array(fits)))
-                rows = rows[~fits]
+        for layout, rows, characters in _layouts(text):
+            parts = _parts_of(layout)
+            if parts is not None:
+                times._read(rows, characters, parts)
         return times
 
-    def _read(self, rows: np.ndarray, parts: pa.Array) -> None:
-        """Fill the values of some rows in from the groups of a shape."""
-        names = {item.name for item in parts.type}
+    def _read(self, rows: np.ndarray, characters: np.ndarray, parts: dict[str, tuple[int, int]]) -> None:
+        """Fill in the values of some rows, which have the parts of their times at the same places."""
 
-        def number(name: str, digits: int = 0) -> np.ndarray | int:
-            """A group as a number, 0 where it is empty; of a fraction the first digits."""
-            if name not in names:
+        def number(name: str, most_digits: int = 4) -> Any:
+            """A part as a number, 0 where it is missing."""
+            begin, end = parts.get(name, (0, 0))
+            value: Any = 0
+            for place in range(begin, min(end, begin + most_digits)):
+                value = value * 10 + (characters[:, place].astype(np.int64) - ord("0"))
+            return value
+
+        def micros(name: str) -> Any:
+            """A part that is a fraction of a second."""
+            begin, end = parts.get(name, (0, 0))
+            return number(name, 6) * 10 ** (6 - min(6, end - begin))
+
+        def offset_s(name: str) -> Any:
+            """Seconds east of Greenwich: of +0200, +02:00 or +02; 0 of a name."""
+            begin, end = parts.get(name, (0, 0))
+            if end - begin < len("+02") or characters[0, begin] not in b"+-":
                 return 0
-            text = pc.struct_field(parts, name)
-            if digits:
-                text = pc.utf8_rpad(pc.utf8_slice_codeunits(text, 0, digits), digits, "0")
-            numbers: np.ndarray = (
-                pc.if_else(pc.equal(text, ""), "0", text).cast(pa.int64()).to_numpy(zero_copy_only=False)
-            )
-            return numbers
+            places = [at for at in range(begin + 1, end) if characters[0, at] != ord(":")]
+            digits = [characters[:, at].astype(np.int64) - ord("0") for at in places]
+            hours, minutes = digits[0] * 10 + digits[1], digits[2] * 10 + digits[3] if digits[2:] else 0
+            return (hours * 3600 + minutes * 60) * (-1 if characters[0, begin] == ord("-") else 1)
 
-        day = number("day")
-        month = (
-            pc.index_in(pc.struct_field(parts, "name"), _MONTHS).to_numpy(zero_copy_only=False)
-            if "name" in names
-            else number("month") - 1
-        )
-        hour, second = number("hour"), number("second")
-        self.second[rows] = hour * 3600 + number("minute") * 60 + second
-        self.micros[rows] = number("fraction", 6) + number("parts", 6) + number("millis") * 1000
-        year = number("year") + (number("short") + 2000 if "short" in names else 0)
-        if "epoch" in names:
-            self.second[rows] = number("epoch")
+        begin, end = parts.get("name", (0, 0))
+        month = _MONTHS.index(characters[0, begin:end].tobytes()) if end else number("month") - 1
+        year, day = number("year") + (number("short") + 2000 if "short" in parts else 0), number("day")
+        hour, minute, second = number("hour"), number("minute"), number("second")
+        self.second[rows] = hour * 3600 + minute * 60 + second
+        self.micros[rows] = micros("fraction") + micros("parts") + number("millis") * 1000
+        self.micros[rows] -= (offset_s("zone") + offset_s("hours")) * _US
+        real = (hour < 24) & (minute < 60) & (second <= 60)  # noqa: PLR2004
+        if "epoch" in parts:
+            epoch = self.second[rows] = number("epoch", 10)
             year, month, day = 1970, 0, 1
+            real = (epoch >= _EPOCHS[0]) & (epoch < _EPOCHS[1])
         self.month[rows], self.day[rows], self.year[rows] = month, day - 1, year
         checked_year = np.where(self.year[rows] == 0, _LEAP_YEAR, self.year[rows])
         month, day = self.month[rows], self.day[rows]
-        real = (month >= 0) & (month < 12) & (day >= 0) & (hour < 24) & (second <= 60)  # noqa: PLR2004
+        real &= (month >= 0) & (month < 12) & (day >= 0)  # noqa: PLR2004
         real &= (checked_year < 9999) & (day < _days_of_month(checked_year, np.clip(month, 0, 11)))  # noqa: PLR2004
         self.year[rows[~real]] = -1
-        if "zone" in names:
-            self.micros[rows] -= _offset_s(pc.struct_field(parts, "zone")) * _US
-        if "hours" in names:
-            self.micros[rows] -= _offset_s(pc.struct_field(parts, "hours")) * _US
 
     def yearless_seconds(self) -> np.ndarray:
         """The seconds since the beginning of a leap year of the times that say no year, in order."""
@@ -218,13 +226,36 @@ def _days_of_month(year: np.ndarray, month: np.ndarray) -> np.ndarray:
     return days
 
 
-def _offset_s(zone: pa.Array) -> np.ndarray:
-    """Seconds east of Greenwich: of +0200, +02:00 or +02; 0 of a name."""
-    digits = pc.replace_substring_regex(pc.replace_substring(zone, ":", ""), r"^[A-Z]*$", "+0")
-    number = pc.utf8_rpad(pc.utf8_slice_codeunits(digits, 1, 5), 4, "0").cast(pa.int64()).to_numpy()
-    sign = np.where(pc.starts_with(zone, "-").to_numpy(zero_copy_only=False), -1, 1)
-    seconds: np.ndarray = sign * (number // 100 * 3600 + number % 100 * 60)
-    return seconds
+def _layouts(text: pa.Array) -> Iterator[tuple[bytes, np.ndarray, np.ndarray]]:
+    """Texts that are alike but for their digits: what they look like, their rows, and their characters.
+
+    The layout is the text with a 1 for every digit. Texts longer than any time are left out.
+    """
+    text = text.cast(pa.string())
+    offsets = np.frombuffer(text.buffers()[1], np.int32, len(text) + 1, text.offset * 4)
+    characters = np.frombuffer(text.buffers()[2] or b"", np.uint8)
+    lengths = np.diff(offsets)
+    lengths[pc.is_null(text).to_numpy(zero_copy_only=False)] = 0
+    for length in np.unique(lengths[(lengths > 0) & (lengths <= _LONGEST)]):
+        rows = np.flatnonzero(lengths == length)
+        of_rows = characters[offsets[rows, np.newaxis] + np.arange(length)]
+        texts = _LAYOUT[of_rows].view(f"S{length}").ravel()
+        if (texts == texts[0]).all():
+            yield texts[0].ljust(length, b"\0"), rows, of_rows
+            continue
+        distinct, which = np.unique(texts, return_inverse=True)
+        for number, layout in enumerate(distinct):
+            alike = which == number
+            yield layout.ljust(length, b"\0"), rows[alike], of_rows[alike]
+
+
+@lru_cache(maxsize=1024)
+def _parts_of(layout: bytes) -> dict[str, tuple[int, int]] | None:
+    """Where the parts of a time begin and end in texts of a layout; None if these are no times."""
+    for shape in _COMPILED:
+        if fit := shape.fullmatch(layout):
+            return {name: fit.span(name) for name, part in fit.groupdict().items() if part is not None}
+    return None
 
 
 def _moment(year: int, second: int) -> datetime:

@@ -94,11 +94,11 @@ class TextFile(io.RawIOBase):
         """The rest of the text in pieces that end with a line, except the last."""
         unfinished: list[bytes] = []
         while data := self.read(BLOCK_BYTES):
-            whole, end, rest = data.rpartition(b"\n")
+            end = data.rfind(b"\n") + 1
             if end:
-                yield b"".join([*unfinished, whole, end])
+                yield b"".join([*unfinished, data[:end]])
                 unfinished = []
-            unfinished.append(rest if end else data)
+            unfinished.append(data[end:])
         if any(unfinished):
             yield b"".join(unfinished)
 
@@ -169,6 +169,10 @@ class _Raw(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def read(self, size: int = -1) -> bytes:
+        left = self._end - self._file.offset
+        return self._file.take(left if size < 0 else min(size, left))
 
     def readinto(self, buffer: Any) -> int:
         data = self._file.take(min(len(buffer), self._end - self._file.offset))
