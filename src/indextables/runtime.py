@@ -127,6 +127,18 @@ def in_threads(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def beside(work: Callable[[], R], other: Callable[[], object]) -> R:
+    """What `work` returns, while `other` is done at the same time."""
+    pool = ThreadPoolExecutor(1, thread_name_prefix="indextables")
+    try:
+        done = pool.submit(copy_context().run, other)
+        result = work()
+        done.result()
+        return result
+    finally:
+        pool.shutdown(wait=True)
+
+
 class ArrowFrames:
     """Arrow tables stay Arrow tables."""
 

@@ -16,7 +16,6 @@ from indextables.log.checkpoint.head import CheckpointReader
 from indextables.log.format.dialect import Checkpoint, Dialect, LogFile
 from indextables.log.segment import Listing, list_log, reconstructible
 from indextables.model.actions import Action
-from indextables.options import Options
 from indextables.runtime import in_threads
 from indextables.storage.store import Store
 
@@ -39,8 +38,8 @@ class Source(Protocol):
         """How its checkpoints are read."""
 
     @property
-    def options(self) -> Options:
-        """What the caller set."""
+    def reads_at_once(self) -> int:
+        """How many log files are read at the same time."""
 
     def read_commit(self, file: LogFile) -> Sequence[Action]:
         """The actions of one commit file."""
@@ -74,9 +73,7 @@ def _whole_versions(source: Source, listing: Listing, rejected: Collection[objec
         return damage is not None
 
     commits = [file for file in listing.commits.values() if file.identity not in rejected]
-    damages = in_threads(
-        lambda file: damage_of_commit(source, file), commits, source.options.checkpoint.parallelism
-    )
+    damages = in_threads(lambda file: damage_of_commit(source, file), commits, source.reads_at_once)
     damaged = {
         file.identity for file, damage in zip(commits, damages, strict=True) if is_lost(file, damage)
     }.union(rejected)

@@ -20,9 +20,7 @@ from indextables.log.segment import PURGE_MARK
 from indextables.log.state import LogSource
 from indextables.model.actions import Action, AddAction
 from indextables.runtime import in_threads
-from indextables.storage.store import Store, resolve
-
-_AT_ONCE = 16
+from indextables.storage.store import Store, requests_at_once, resolve
 
 
 def put_mark(source: LogSource) -> str:
@@ -49,7 +47,7 @@ def check_splits(
         return
     paths = [action.path for action in actions if isinstance(action, AddAction)]
     for path, present in zip(
-        paths, in_threads(lambda path: _exists(store, path), paths, _AT_ONCE), strict=True
+        paths, in_threads(lambda path: _exists(store, path), paths, requests_at_once(store)), strict=True
     ):
         if not present:
             raise MissingSplitError(

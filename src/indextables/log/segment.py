@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,9 @@ from indextables.errors import (
 from indextables.lazy import later
 from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile, digits
 from indextables.records import dataclass
-from indextables.storage.store import Store
+from indextables.runtime import beside
+from indextables.storage.objects import SMALL_OBJECT
+from indextables.storage.store import Prefetching, Store
 
 if TYPE_CHECKING:
     from indextables.log import table_kind
@@ -150,7 +152,7 @@ def find_segment(
     MissingVersionError when there is no such version.
     """
     if hint is not None and (version is None or hint.version <= version):
-        listing = list_log(store, dialect, hint.version)
+        listing = _listed_from(store, dialect, hint)
         if _usable(listing, dialect, version, rejected):
             try:
                 return _whole(store, listing, dialect, version, hint=hint, rejected=rejected)
@@ -158,6 +160,16 @@ def find_segment(
                 # Only a complete listing can tell which versions exist.
                 pass
     return _whole(store, list_log(store, dialect), dialect, version, hint=hint, rejected=rejected)
+
+
+def _listed_from(store: Store, dialect: Dialect, hint: Hint) -> Listing:
+    """The log from the hint's version on; the checkpoint is read meanwhile where a request takes long."""
+    look: Callable[[], Listing] = partial(list_log, store, dialect, hint.version)
+    is_small = hint.parts is not None or (hint.size_bytes or SMALL_OBJECT) <= SMALL_OBJECT
+    if not is_small or dialect.name != "native" or not isinstance(store, Prefetching):
+        return look()
+    name = f"{digits(hint.version)}.checkpoint.{hint.format or 'json'}"
+    return beside(look, partial(store.prefetch, dialect.path(name)))
 
 
 def gaps(present: Collection[int], first: int, last: int) -> list[range]:

@@ -41,7 +41,7 @@ from indextables.model.names import quoted_text
 from indextables.options import Options
 from indextables.records import dataclass
 from indextables.runtime import Runtime
-from indextables.storage.store import Store, store_time_ms
+from indextables.storage.store import REQUESTS_AT_ONCE, Store, is_local, store_time_ms
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +90,11 @@ class LogSource:
                 uri=self.store.uri, path=self.path(file.name),
             )  # fmt: skip
 
+    @property
+    def reads_at_once(self) -> int:
+        """How many log files are read at the same time."""
+        return self.options.checkpoint.parallelism or (4 if is_local(self.store) else REQUESTS_AT_ONCE)
+
     def read_commit(self, file: LogFile) -> tuple[Action, ...]:
         """The actions of one commit file."""
         if self.versions is not None:
@@ -116,8 +121,8 @@ class LogSource:
     def read_each(self, files: Sequence[LogFile], read: Callable[[Self, LogFile], T]) -> list[T]:
         """What `read` makes of every file, with the parallelism and the patience that the options ask for."""
         return read_patiently(
-            self.store, self.dialect, files, self.options.checkpoint,
-            lambda store, file: read(replace(self, store=store), file),
+            self.store, self.dialect, files, lambda store, file: read(replace(self, store=store), file),
+            threads=self.reads_at_once, timeout_s=self.options.checkpoint.read_timeout_s,
         )  # fmt: skip
 
     def obeying(self, metadata: MetadataAction | None) -> Self:
@@ -178,7 +183,7 @@ def newest_first(source: LogSource, segment: Segment) -> Iterator[tuple[int, tup
     files = segment.commits[::-1]
     done = 0
     while done < len(files):
-        some = files[done : done + (source.options.checkpoint.parallelism if done else 1)]
+        some = files[done : done + (source.reads_at_once if done else 1)]
         yield from source.read_commits(some)
         done += len(some)
 

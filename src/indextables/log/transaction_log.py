@@ -6,13 +6,14 @@ newest version first, and write checkpoints and clean up afterwards when due.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from indextables.errors import CommitError, OptionError, VersionNotFoundError
+from indextables.errors import CommitError, Error, OptionError, VersionNotFoundError
 from indextables.lazy import later
 from indextables.log.caches import NEWS
 from indextables.log.commit import changes
@@ -35,6 +36,8 @@ from indextables.log.skips import eligible, in_cooldown, next_skip
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, SkipAction, TxnAction
 from indextables.options import Options, RetentionOptions
+from indextables.runtime import beside
+from indextables.storage.store import Prefetching
 
 if TYPE_CHECKING:
     from indextables.log.checkpoint import writer
@@ -145,7 +148,7 @@ class TransactionLog(LogHandle):
         began_ms, began_s = clock.now_ms(), clock.monotonic_s()
         limit_s = min(self.options.transaction.max_staleness_s, _LOOK_HOLDS_S)
         pool = ThreadPoolExecutor(1, thread_name_prefix="indextables-look")
-        looking = pool.submit(self._newest, 0)
+        looking = pool.submit(self._newest_to_follow)
         pool.shutdown(wait=False)
 
         def newest() -> Snapshot:
@@ -161,7 +164,7 @@ class TransactionLog(LogHandle):
 
         `begin` returns the version to begin with, as `look_beside` finds it during the same call.
         """
-        done, after = run_commit(plan, lambda: self._newest(0), begin)
+        done, after = run_commit(plan, self._newest_to_follow, begin)
         self._last_commit = replace(done, actions=())
         if done.written:
             mark = NEWS.announce(self.uri)
@@ -173,6 +176,22 @@ class TransactionLog(LogHandle):
             if self.runtime.committed is not None and plan.rule is not Rule.MERGE:
                 self.runtime.committed(self.store.spark_uri("").rstrip("/"))
         return done
+
+    def _newest_to_follow(self) -> Snapshot:
+        """The newest version from a fresh listing, for a commit on top of it.
+
+        A commit names the one before it. Where a request takes long, that one is read during the listing, for
+        it is most likely still the newest.
+        """
+        current = self._current
+        if current is None or current.segment.commits or not isinstance(self.store, Prefetching):
+            return self._newest(0)
+
+        def read_info() -> None:
+            with contextlib.suppress(Error):
+                _ = current.info
+
+        return beside(lambda: self._newest(0), read_info)
 
     def _is_at(self, version: int) -> bool:
         return self._current is not None and self._current.version == version

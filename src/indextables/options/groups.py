@@ -40,10 +40,11 @@ class CheckpointOptions:
 
     enabled: bool = option("checkpoint.enabled", True, BOOLEAN, "Write checkpoints after commits.")
     interval: int = option("checkpoint.interval", 10, POSITIVE, "Versions between two checkpoints.")
-    parallelism: int = option(
-        "checkpoint.parallelism", 4, POSITIVE,
-        "Log files read at the same time. As a table property it counts once the metadata is known: for the "
-        "versions after a checkpoint, or after the version a handle has open.",
+    parallelism: int | None = option(
+        "checkpoint.parallelism", None, POSITIVE,
+        "Log files read at the same time; if unset, 4 on a local disk and 32 on an object store. As a table "
+        "property it counts once the metadata is known: for the versions after a checkpoint, or after the "
+        "version a handle has open.",
     )  # fmt: skip
     read_timeout_s: int = option(
         "checkpoint.read.timeoutSeconds", 30, POSITIVE,

@@ -8,27 +8,33 @@ part is reported and never used.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import threading
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from indextables.errors import DamagedIndexError
+from indextables.errors import DamagedIndexError, SplitError, StorageError
 from indextables.index.codec.numbers import Bytes
 from indextables.index.read.cache import DiskRanges, RangeReader
 from indextables.index.read.lookup import SMALL_INDEX, Index
 from indextables.options import SearchOptions
 from indextables.reading import Reading
 from indextables.records import dataclass
+from indextables.runtime import in_threads
 from indextables.split.layout import SplitRef, read_footer
 from indextables.split.read import page_cache
 from indextables.split.read.rows import SplitReader, open_reader
 from indextables.split.source import Range, SplitFile
 from indextables.storage.checksum import crc32
-from indextables.storage.store import Store
+from indextables.storage.objects import SMALL_OBJECT
+from indextables.storage.store import Store, is_local, requests_at_once
 
+SMALL_ROW_MAP = 16 << 10
+WINDOW_BYTES = 16 << 20
+"""About as many bytes of small splits are read ahead at a time."""
 MAX_SPLITS = 8192
 MAX_BYTES = 64 << 20
 """Limit for the roots and small indexes in this cache; blocks and lists have a cache of their own."""
@@ -42,6 +48,7 @@ SplitKey = tuple[str, str, int | None, int | None, int | None]
 class _OpenSplit:
     """The opened parts of one split."""
 
+    source: SplitFile
     reader: SplitReader | None = None
     row_map: tuple[SplitRef, memoryview] | None = None
     """The row map's bytes, read with the index; they are parsed when the first row is read."""
@@ -58,12 +65,13 @@ class _OpenSplits:
         self._entries: OrderedDict[SplitKey, _OpenSplit] = OrderedDict()
         self._held = 0
 
-    def entry(self, key: SplitKey) -> _OpenSplit:
+    def entry(self, source: SplitFile, ref: SplitRef) -> _OpenSplit:
         """The entry of a split; a new, empty one if there is none."""
+        key = _key(source, ref)
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
-                entry = self._entries[key] = _OpenSplit()
+                entry = self._entries[key] = _OpenSplit(source)
                 self._trim()
             else:
                 self._entries.move_to_end(key)
@@ -73,8 +81,9 @@ class _OpenSplits:
         """The entry of a split, if there is one."""
         return self._entries.get(key)
 
-    def hold(self, key: SplitKey, entry: _OpenSplit, size: int) -> None:
+    def hold(self, entry: _OpenSplit, ref: SplitRef, size: int) -> None:
         """Record how many bytes an entry uses."""
+        key = _key(entry.source, ref)
         with self._lock:
             if self._entries.get(key) is entry:
                 self._held += size - entry.bytes
@@ -98,13 +107,48 @@ _splits = _OpenSplits()
 
 def open_split(store: Store, ref: SplitRef) -> SplitReader:
     """The rows of a split."""
-    source = SplitFile.of(store, ref.path)
-    entry = _splits.entry(_key(source, ref))
+    entry = _splits.entry(SplitFile.of(store, ref.path), ref)
     if entry.reader is None:
+        if entry.row_map is None:
+            _read_small(entry, ref)
         placed, row_map = entry.row_map or (ref, None)
-        entry.reader = open_reader(source, placed, row_map)
+        entry.reader = open_reader(entry.source, placed, row_map)
         entry.row_map = None
     return entry.reader
+
+
+def at_hand(store: Store, refs: Sequence[SplitRef]) -> Iterator[SplitRef]:
+    """The same splits in order; small ones of an object store are read ahead, many at a time."""
+    if is_local(store):
+        yield from refs
+        return
+    left = deque(refs)
+    while left:
+        window: list[SplitRef] = []
+        size = 0
+        while left and size < WINDOW_BYTES:
+            window.append(left.popleft())
+            size += window[-1].size or SMALL_OBJECT
+        entries = [_splits.entry(SplitFile.of(store, ref.path), ref) for ref in window]
+        work = zip(entries, window, strict=True)
+        for _ in in_threads(lambda pair: _try_small(*pair), work, requests_at_once(store)):
+            pass
+        yield from window
+
+
+def _try_small(entry: _OpenSplit, ref: SplitRef) -> None:
+    # Whoever uses the split meets the same failure, and says what it means there.
+    with contextlib.suppress(SplitError, StorageError):
+        _read_small(entry, ref)
+
+
+def _read_small(entry: _OpenSplit, ref: SplitRef) -> None:
+    """Read a small split of an object store in one request; a larger one is read by ranges."""
+    if ref.size is None or ref.size > SMALL_OBJECT or entry.source.local is not None:
+        return
+    if entry.source.content is None:
+        entry.source = entry.source.read_whole(ref.size)
+        _splits.hold(entry, ref, ref.size)
 
 
 def open_index(reading: Reading, ref: SplitRef, *, with_rows: bool) -> Index | None:
@@ -112,25 +156,25 @@ def open_index(reading: Reading, ref: SplitRef, *, with_rows: bool) -> Index | N
 
     With `with_rows` the same read also prepares `open_split`.
     """
-    source = SplitFile.of(reading.store, ref.path)
-    key = _key(source, ref)
-    entry = _splits.entry(key)
+    entry = _splits.entry(SplitFile.of(reading.store, ref.path), ref)
     if entry.index is not None:
         return entry.index
     if entry.damage is not None:
         raise entry.damage
     try:
-        entry.index = _opened(source, ref, entry, reading.search, with_rows=with_rows)
+        entry.index = _opened(ref, entry, reading.search, with_rows=with_rows)
     except DamagedIndexError as damage:
         entry.damage = damage
         raise
     if entry.index is not None:
-        _splits.hold(key, entry, _held(ref))
+        _splits.hold(entry, ref, _held(entry, ref))
     return entry.index
 
 
-def _held(ref: SplitRef) -> int:
-    """About how many bytes an open index uses outside the block cache."""
+def _held(entry: _OpenSplit, ref: SplitRef) -> int:
+    """About how many bytes an open split uses outside the block cache."""
+    if entry.source.content is not None:
+        return len(entry.source.content)
     if ref.index_length is not None and ref.index_length <= SMALL_INDEX:
         return ref.index_length
     return ref.root.length if ref.root is not None else SMALL_INDEX
@@ -148,26 +192,24 @@ def forget_splits() -> None:
     page_cache.MEMORY.clear()
 
 
-def _opened(
-    source: SplitFile, ref: SplitRef, entry: _OpenSplit, options: SearchOptions, *, with_rows: bool
-) -> Index | None:
+def _opened(ref: SplitRef, entry: _OpenSplit, options: SearchOptions, *, with_rows: bool) -> Index | None:
+    source = entry.source
     if ref.row_map is None or ref.index_offset is None or ref.index_length is None:
         ref = ref.placed(read_footer(source, ref).manifest)
     elif ref.root is not None:
         try:
-            return _at_place(source, ref, entry, options, with_rows=with_rows)
+            return _at_place(ref, entry, options, with_rows=with_rows)
         except DamagedIndexError:
             # The log may be wrong about the file; the file's own footer decides.
             placed = ref.placed(read_footer(source, ref).manifest)
             if placed == ref:
                 raise
             ref = placed
-    return _at_place(source, ref, entry, options, with_rows=with_rows)
+    return _at_place(ref, entry, options, with_rows=with_rows)
 
 
-def _at_place(
-    source: SplitFile, ref: SplitRef, entry: _OpenSplit, options: SearchOptions, *, with_rows: bool
-) -> Index | None:
+def _at_place(ref: SplitRef, entry: _OpenSplit, options: SearchOptions, *, with_rows: bool) -> Index | None:
+    source = entry.source
     assert ref.index_offset is not None
     assert ref.index_length is not None
     assert ref.row_map is not None
@@ -175,7 +217,9 @@ def _at_place(
         return None
     length = ref.index_length - ref.row_map.length
     start = 0 if length <= SMALL_INDEX else length - ref.root.length
-    end = ref.index_length if with_rows and entry.reader is None else length
+    # The row map lies behind the root. A small one costs less than another request to an object store.
+    has_row_map = with_rows or (source.local is None and ref.row_map.length <= SMALL_ROW_MAP)
+    end = ref.index_length if has_row_map and entry.reader is None else length
     if start < 0:
         raise damaged(source.name, "the log records it as shorter than its root")
     first = source.read_one(ref.index_offset + start, end - start)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 
 from indextables.errors import DamagedSplitError, Error, MissingSplitError, NotFoundError, StorageError
 from indextables.records import dataclass
@@ -67,11 +68,17 @@ class SplitFile:
 
     store: Store
     path: str
+    content: bytes | None = None
+    """The whole file, where it was read at once."""
 
     @classmethod
     def of(cls, root: Store, path: str) -> SplitFile:
         """The file named by the log: a path relative to the table, or an absolute address."""
         return cls(*resolve(root, path))
+
+    def read_whole(self, size: int) -> SplitFile:
+        """The same file with its content in memory."""
+        return replace(self, content=bytes(self.read_one(0, size)))
 
     @property
     def name(self) -> str:
@@ -93,6 +100,11 @@ class SplitFile:
     def read(self, ranges: Iterable[Range]) -> dict[Range, memoryview]:
         """The bytes of every range, read with few requests."""
         ascending = sorted(set(ranges))
+        if self.content is not None and all(
+            start + length <= len(self.content) for start, length in ascending
+        ):
+            whole = memoryview(self.content)
+            return {(start, length): whole[start : start + length] for start, length in ascending}
         local = self.local
         blocks = coalesce(ascending, LOCAL_GAP if local is not None else REMOTE_GAP)
         tally = _tally.get()

@@ -9,6 +9,9 @@ from indextables.errors import NotFoundError, StorageError
 from indextables.options import ALLOWED_ROOTS
 from indextables.records import dataclass
 
+SMALL_OBJECT = 256 << 10
+"""Up to this size an object of a store far away is read whole and ahead of need: the request costs more."""
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:

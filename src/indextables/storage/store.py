@@ -18,7 +18,8 @@ object there afterwards may be looking at one that came later. `put_if_absent.py
 do about a lost answer.
 
 A path may be freed and used again. Whoever has listed an object reads it with the `etag` of the
-listing, and gets that object or NotFoundError, never another one that has its name by now.
+listing, and gets that object or NotFoundError, never another one that has its name by now. A store
+may keep small objects for some seconds, and then gives the one that was listed.
 """
 
 # ruff: noqa: PTH114
@@ -28,12 +29,13 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from indextables.errors import StorageError, TableError
 from indextables.lazy import later
 from indextables.options import ALLOWED_ROOTS, PREFIX
+from indextables.runtime import default_parallelism
 from indextables.storage.objects import ObjectMeta, StoreSpec
 from indextables.storage.stores.local import LocalStore
 from indextables.storage.stores.memory import MemoryStore
@@ -45,13 +47,18 @@ else:
     remote = later("indextables.storage.stores.remote")
 
 __all__ = [
+    "BulkDeleting",
     "ObjectMeta",
+    "Prefetching",
     "Store",
     "StoreSpec",
     "is_allowed",
+    "is_local",
     "open_store",
+    "requests_at_once",
     "require_allowed",
     "resolve",
+    "scans_at_once",
     "store_time_ms",
 ]
 
@@ -111,6 +118,43 @@ class Store(Protocol):
 
     def spec(self) -> StoreSpec:
         """What another process needs to open this store: `open_store(spec)`."""
+
+
+@runtime_checkable
+class Prefetching(Protocol):
+    """A store whose requests take long, and which can therefore be asked for an object ahead of need."""
+
+    def prefetch(self, path: str) -> None:
+        """Read a small object that will be wanted by its etag; nothing is raised."""
+
+
+@runtime_checkable
+class BulkDeleting(Protocol):
+    """A store that removes many objects with one request."""
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Remove objects; if it raises, any number of them may be gone."""
+
+
+REQUESTS_AT_ONCE = 32
+"""Requests that are sent to an object store at the same time: waiting for one costs nothing but time."""
+SCANS_AT_ONCE = 16
+"""Splits of an object store whose rows are read at the same time: rows that wait take memory."""
+
+
+def is_local(store: Store) -> bool:
+    """Whether objects lie in the local file system, where reading them is work and not waiting."""
+    return store.local_path("") is not None
+
+
+def requests_at_once(store: Store) -> int:
+    """How many small reads of a store go on at the same time."""
+    return default_parallelism() if is_local(store) else REQUESTS_AT_ONCE
+
+
+def scans_at_once(store: Store) -> int:
+    """How many files are read row by row at the same time."""
+    return default_parallelism() if is_local(store) else SCANS_AT_ONCE
 
 
 def open_store(uri: str | os.PathLike[str] | StoreSpec, options: Mapping[str, str] | None = None) -> Store:

@@ -104,7 +104,7 @@ def _read_ahead(source: LogSource, files: Sequence[LogFile]) -> Iterator[tuple[L
         upto, size = done + 1, files[done].size
         while (
             upto < len(files)
-            and upto - done < source.options.checkpoint.parallelism
+            and upto - done < source.reads_at_once
             and size + files[upto].size <= _READ_AHEAD_BYTES
         ):
             size += files[upto].size

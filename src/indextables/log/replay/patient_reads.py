@@ -16,7 +16,6 @@ from typing import Any, TypeVar, cast
 from indextables.errors import LogTimeoutError
 from indextables.log.format.dialect import Dialect, LogFile
 from indextables.log.segment import ranges
-from indextables.options import CheckpointOptions
 from indextables.storage.store import Store
 
 T = TypeVar("T")
@@ -28,28 +27,30 @@ def read_patiently(
     store: Store,
     dialect: Dialect,
     files: Sequence[LogFile],
-    options: CheckpointOptions,
     read: Callable[[Store, LogFile], T],
+    *,
+    threads: int,
+    timeout_s: float,
 ) -> list[T]:
     """What `read` makes of every file, in order; all of them or an error."""
     if not files:
         return []
     watched = _Watched(store, {dialect.path(file.name): file.size for file in files})
-    pool = ThreadPoolExecutor(min(options.parallelism, len(files)), thread_name_prefix="indextables-log")
+    pool = ThreadPoolExecutor(min(threads, len(files)), thread_name_prefix="indextables-log")
     try:
         futures = [pool.submit(read, cast(Store, watched), file) for file in files]
-        left_s: float | None = options.read_timeout_s
+        left_s: float | None = timeout_s
         while left_s is not None:
             if not wait(futures, timeout=left_s).not_done:
                 break
-            left_s = watched.patience_left_s(options.read_timeout_s)
+            left_s = watched.patience_left_s(timeout_s)
         else:
             unfinished = [file for file, future in zip(files, futures, strict=True) if not future.done()]
             silent = watched.unanswered()
             versions = [file.version for file in unfinished if dialect.path(file.name) in silent]
             raise LogTimeoutError(
                 f"{store.uri}: the store sent nothing of version(s) {ranges(versions)} for "
-                f"{options.read_timeout_s} s. Try again, or raise checkpoint.read.timeoutSeconds.",
+                f"{timeout_s} s. Try again, or raise checkpoint.read.timeoutSeconds.",
                 versions=versions, uri=store.uri,
             )  # fmt: skip
         return [future.result() for future in futures]

@@ -49,11 +49,11 @@ from indextables.ops.read.splits import splits_at, with_words
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node
-from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.search.run import count_split
 from indextables.split.search.selection import Selection
 from indextables.split.search.value_counts import value_counts
+from indextables.storage.store import scans_at_once
 
 ROWS = (PartialState("rows"),)
 PartialTables = list[pa.Table]
@@ -171,7 +171,7 @@ class _Counter:
             pieces = self._reading(files.filter(left), all_match.filter(left))
         else:
             pieces = self._searching(files, counts, all_match)
-        yield from in_order(pieces, default_parallelism())
+        yield from in_order(pieces, scans_at_once(snapshot.store))
 
     def _by_log(self, counts: LogCounts, all_match: Any) -> tuple[Any, PartialTables]:
         """The files that the log alone answers for every part, and their partial tables."""

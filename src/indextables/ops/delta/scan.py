@@ -28,7 +28,7 @@ from indextables.ops.read.record import Record
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.tree import Node, all_of
 from indextables.runtime import default_parallelism
-from indextables.storage.store import require_allowed
+from indextables.storage.store import requests_at_once, require_allowed, scans_at_once
 
 COUNTED = ("num_records", "deletion_vector")
 """The columns of files() that tell how many rows are live."""
@@ -54,7 +54,8 @@ def scan(
     output_columns = column_names(snapshot, columns)
     matching_files, record = files(snapshot, node, columns=NAMES)
     reader = row_reader(snapshot, output_columns, node, matching_files.num_rows)
-    return batches_in_order(reader.schema, pieces_of(snapshot, reader, matching_files, record), limit), record
+    pieces = pieces_of(snapshot, reader, matching_files, record)
+    return batches_in_order(reader.schema, pieces, scans_at_once(snapshot.store), limit), record
 
 
 def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
@@ -76,7 +77,7 @@ def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
     doubtful = snapshot.plan(all_of([node, may_survive(node)]), columns=(*NAMES, "dv")).files
     certain = matching_files.filter(pc.invert(pc.is_in(_keys(matching_files), value_set=_keys(doubtful))))
     reader = row_reader(snapshot, (), node, doubtful.num_rows)
-    tables = in_order(pieces_of(snapshot, reader, doubtful, record), default_parallelism())
+    tables = in_order(pieces_of(snapshot, reader, doubtful, record), scans_at_once(snapshot.store))
     return _rows_of(snapshot, certain, record) + sum(table.num_rows for table in tables), record
 
 
@@ -135,7 +136,9 @@ def _rows_of(snapshot: DeltaSnapshot, whole_files: pa.Table, record: Record) -> 
             record.read(0)
 
     files = data_files(whole_files.filter(pc.invert(from_log)))
-    return logged_rows + sum(in_order((partial(counted, file) for file in files), default_parallelism()))
+    return logged_rows + sum(
+        in_order((partial(counted, file) for file in files), requests_at_once(snapshot.store))
+    )
 
 
 def _require_vectors(snapshot: DeltaSnapshot) -> int:
@@ -146,7 +149,10 @@ def _require_vectors(snapshot: DeltaSnapshot) -> int:
         yield rows_of_file(snapshot.store, file)
 
     return sum(
-        1 for _ in in_order((partial(checked, file) for file in data_files(marked)), default_parallelism())
+        1
+        for _ in in_order(
+            (partial(checked, file) for file in data_files(marked)), requests_at_once(snapshot.store)
+        )
     )
 
 

@@ -21,6 +21,7 @@ from indextables.ops.read.in_order import batches_in_order
 from indextables.ops.read.record import Record
 from indextables.ops.table_settings import rules_of
 from indextables.split.search.match import match_batch
+from indextables.storage.store import scans_at_once
 
 
 def search(
@@ -59,7 +60,9 @@ def search(
     def when_empty() -> None:
         record.noted(missing_notes(parsed, finds))
 
-    return batches_in_order(schema, pieces if limit != 0 else (), limit, when_empty), record
+    return batches_in_order(
+        schema, pieces if limit != 0 else (), scans_at_once(snapshot.store), limit, when_empty
+    ), record
 
 
 def query_of(snapshot: DeltaSnapshot, query: str | Query, operator: str | None = None) -> Query:

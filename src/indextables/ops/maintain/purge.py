@@ -22,6 +22,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 
 from indextables.display.plain import counted
 from indextables.errors import (
@@ -45,7 +46,7 @@ from indextables.ops.existence import as_store, portable, workers_for
 from indextables.ops.outcomes import DRY_RUN, SUCCESS, PurgeResult
 from indextables.ops.progress import Progress, silent
 from indextables.options import PurgeOptions, RetentionOptions
-from indextables.storage.store import ObjectMeta, Store, StoreSpec, resolve
+from indextables.storage.store import BulkDeleting, ObjectMeta, Store, StoreSpec, resolve
 
 _OURS = re.compile(r".+\.split|\.[0-9a-f-]{32,36}\.tmp")
 _LOG_LEFTOVER = re.compile(rf"{NATIVE.log_dir}/\.[0-9a-f-]{{32,36}}\.tmp")
@@ -53,6 +54,8 @@ _NESTED_TABLE = re.compile(rf"(.+?/)(?:{NATIVE.log_dir}|{DELTA_LOG})/")
 _MS_PER_HOUR = 3_600_000
 _PROGRESS_EVERY = 1000
 _AT_ONCE = 64
+_DELETED_AT_ONCE = 1000
+"""As many objects as S3 deletes with one request."""
 _SHOWN = 10
 _MOST_LOOKS = 5
 _NOTHING = CleanupPlan()
@@ -373,15 +376,34 @@ def _delete(
             readded.update(needed_paths(log).paths)
         checked_version = newest
         batch = [file for file in orphans[start : start + batch_files] if file.path not in readded]
-        results = workers.map(partial(_delete_one, store), [file.path for file in batch])
-        deleted += [file for file, was_deleted in zip(batch, results, strict=True) if was_deleted]
+        width = _DELETED_AT_ONCE if isinstance(log.store, BulkDeleting) else 1
+        groups = [batch[at : at + width] for at in range(0, len(batch), width)]
+        results = workers.map(
+            partial(_delete_group, store), [[file.path for file in group] for group in groups]
+        )
+        for group, were_deleted in zip(groups, results, strict=True):
+            deleted += compress(group, were_deleted)
     progress("Deleting orphans", len(orphans), len(orphans))
     return deleted
 
 
-def _delete_one(store: Store | StoreSpec, path: str) -> bool:
+def _delete_group(where: Store | StoreSpec, paths: Sequence[str]) -> list[bool]:
+    """Which of the files were deleted."""
+    store = as_store(where)
+    if isinstance(store, BulkDeleting) and len(paths) > 1:
+        try:
+            store.delete_many(paths)
+        except StorageError:
+            # Deleting them one by one shows which of them cannot be.
+            pass
+        else:
+            return [True] * len(paths)
+    return [_delete_one(store, path) for path in paths]
+
+
+def _delete_one(store: Store, path: str) -> bool:
     try:
-        as_store(store).delete(path)
+        store.delete(path)
     except StorageError as error:
         _log.warning("PURGE could not delete %s: %s", path, error)
         return False

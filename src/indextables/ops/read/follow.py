@@ -28,9 +28,9 @@ from indextables.ops.read.record import Record
 from indextables.ops.read.scan import rows_of
 from indextables.ops.read.search import matching_rows
 from indextables.ops.table_settings import query_of
-from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.search.selection import Selection
+from indextables.storage.store import scans_at_once
 
 
 class Follower:
@@ -93,7 +93,7 @@ class Follower:
         """The rows of one version after those that were returned before."""
         # Splits do not change and are read in the order of the commit, so a count of rows is a place.
         again = self._rows_returned
-        for table in in_order(self._pieces(self._begun_at, adds), default_parallelism()):
+        for table in in_order(self._pieces(self._begun_at, adds), scans_at_once(self._begun_at.store)):
             rows = table.slice(again)
             again -= min(again, table.num_rows)
             if rows.num_rows:

@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from indextables.log.snapshot import Snapshot
-from indextables.runtime import check_cancelled, default_parallelism
+from indextables.runtime import check_cancelled
 from indextables.split.layout import SplitRef
+from indextables.storage.store import is_local, requests_at_once
 
 T = TypeVar("T")
 
 QUEUED = 2
-REMOTE_AT_ONCE = 16
 _AHEAD = 2
 _POLL_S = 0.1
 _END = object()
@@ -43,11 +43,7 @@ class _StoppedError(Exception):
 
 def splits_at_once(snapshot: Snapshot) -> int:
     """How many splits are searched at once; more on an object store, where a search mostly waits."""
-    return default_parallelism() if _is_local(snapshot) else REMOTE_AT_ONCE
-
-
-def _is_local(snapshot: Snapshot) -> bool:
-    return snapshot.store.local_path("") is not None
+    return requests_at_once(snapshot.store)
 
 
 def work_units(snapshot: Snapshot, refs: Iterable[SplitRef]) -> Iterator[list[SplitRef]]:
@@ -56,7 +52,7 @@ def work_units(snapshot: Snapshot, refs: Iterable[SplitRef]) -> Iterator[list[Sp
     On an object store each is alone: there the threads wait, and more of them wait for less time.
     """
     unit: list[SplitRef] = []
-    unit_size, most = 0, UNIT_SPLITS if _is_local(snapshot) else 1
+    unit_size, most = 0, UNIT_SPLITS if is_local(snapshot.store) else 1
     for ref in refs:
         # A split of unknown size may be large.
         size = UNIT_BYTES if ref.size is None else ref.size
@@ -102,14 +98,15 @@ def in_order(pieces: Iterable[Callable[[], Iterator[T]]], width: int) -> Generat
 def batches_in_order(
     schema: pa.Schema,
     pieces: Iterable[Callable[[], Iterator[pa.Table]]],
+    width: int,
     limit: int | None = None,
     when_empty: Callable[[], None] = lambda: None,
 ) -> pa.RecordBatchReader:
-    """The rows of all units of work in order, as a stream; at most `limit` of them."""
+    """The rows of all units of work in order, as a stream; up to `width` run, at most `limit` rows come."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         left, is_empty = limit, True
-        tables = in_order(pieces, default_parallelism())
+        tables = in_order(pieces, width)
         try:
             for table in tables:
                 for whole in table.to_batches():

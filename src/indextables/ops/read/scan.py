@@ -20,10 +20,10 @@ from indextables.ops.read.in_order import batches_in_order, in_order, work_units
 from indextables.ops.read.record import Record
 from indextables.ops.read.splits import live_splits, splits_at, splits_for, with_trigrams
 from indextables.ops.table_settings import require_parquet, settings_of
-from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
+from indextables.storage.store import scans_at_once
 
 if TYPE_CHECKING:
     from indextables.ops.read import matching, pushdown, sorting
@@ -73,7 +73,9 @@ def scan(
 
     units = work_units(snapshot, splits_for(snapshot, node, record) if limit != 0 else [])
     pieces = [partial(rows_in, unit) for unit in units]
-    return batches_in_order(snapshot.reading.columns(names), pieces, limit), record
+    return batches_in_order(
+        snapshot.reading.columns(names), pieces, scans_at_once(snapshot.store), limit
+    ), record
 
 
 def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
@@ -94,7 +96,7 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
         record.read(counted, files=len(refs) - len(left))
         total += counted
     pieces = [partial(_count_of, snapshot, ref, node, record) for ref in left]
-    return total + sum(in_order(pieces, default_parallelism()))
+    return total + sum(in_order(pieces, scans_at_once(snapshot.store)))
 
 
 def row_count(snapshot: Snapshot, ref: SplitRef) -> int:

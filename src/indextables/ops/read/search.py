@@ -96,8 +96,9 @@ def _reader(snapshot: Snapshot, selection: Selection, record: Record) -> pa.Reco
     if selection.score:
         schema = schema.append(pa.field(SCORE, pa.float32(), nullable=False))
         best = partial(_best, snapshot, refs, selection, record)
-        return batches_in_order(schema, [best], selection.limit, when_empty)
-    return batches_in_order(schema, _pieces(snapshot, refs, selection, record), selection.limit, when_empty)
+        return batches_in_order(schema, [best], 1, selection.limit, when_empty)
+    pieces = _pieces(snapshot, refs, selection, record)
+    return batches_in_order(schema, pieces, splits_at_once(snapshot), selection.limit, when_empty)
 
 
 def _pieces(

@@ -22,7 +22,7 @@ from indextables.model.arrays import from_values, integers
 from indextables.model.fields import find_field
 from indextables.model.names import no_column, quoted_name, unquoted_name
 from indextables.model.types import type_to_sql
-from indextables.ops.read.in_order import in_order, work_units
+from indextables.ops.read.in_order import in_order, splits_at_once, work_units
 from indextables.ops.read.matching import FILE_COLUMNS
 from indextables.ops.table_settings import settings_of
 from indextables.predicate.build.from_sql import as_node
@@ -31,7 +31,6 @@ from indextables.predicate.expr import col
 from indextables.predicate.names import resolve
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import IsNull, Node, all_of, any_of
-from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.search.filtered import Filtered
 from indextables.split.search.metrics import Note
@@ -81,7 +80,7 @@ def sorted_rows(
                 yield ref, sorted_split(snapshot.reading, ref, narrowed, note)
 
         units = work_units(snapshot, unless_empty(snapshot.store, some, selection.query, note))
-        return in_order((partial(first, unit) for unit in units), default_parallelism())
+        return in_order((partial(first, unit) for unit in units), splits_at_once(snapshot))
 
     keys, limit = selection.keys, selection.limit
     return _first_rows(snapshot, refs, selection.columns, keys=keys, limit=limit, first_of=first_of)
@@ -109,7 +108,7 @@ def sorted_scan(
                 yield ref, sorted_of(snapshot.reading, ref, rows, needed, keys=keys, limit=limit)
 
         units = work_units(snapshot, some)
-        return in_order((partial(first, unit) for unit in units), default_parallelism())
+        return in_order((partial(first, unit) for unit in units), splits_at_once(snapshot))
 
     return _first_rows(snapshot, refs, columns, keys=keys, limit=limit, first_of=first_of)
 

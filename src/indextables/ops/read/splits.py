@@ -23,6 +23,7 @@ from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index
 from indextables.split.search.metrics import SearchMetrics
+from indextables.storage.store import requests_at_once
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
@@ -32,7 +33,6 @@ else:
 
 MOST_DICTIONARIES = 1000
 """Up to this many splits, each dictionary is searched; with more, the filters beside the log decide."""
-DICTIONARIES_AT_ONCE = 16
 
 _EVERY_FILE = ReplayMetrics("reference", why="every file is read, with its whole entry")
 
@@ -97,7 +97,9 @@ def ruled_out_by_trigrams(
     refs = splits_at(snapshot, paths())
     left = splits_to_search(snapshot, trigrams, refs)
     if len(left) <= MOST_DICTIONARIES:
-        answers = in_order([partial(_may_hold, snapshot, ref, where) for ref in left], DICTIONARIES_AT_ONCE)
+        answers = in_order(
+            [partial(_may_hold, snapshot, ref, where) for ref in left], requests_at_once(snapshot.store)
+        )
         left = [ref for ref, possible in zip(left, answers, strict=True) if possible]
     return frozenset(ref.path for ref in refs) - {ref.path for ref in left}
 

@@ -28,12 +28,12 @@ from indextables.ops.read.condition_of_query import implied_condition
 from indextables.ops.table_settings import settings_of
 from indextables.reading import Reading
 from indextables.records import dataclass
-from indextables.runtime import default_parallelism, in_threads
+from indextables.runtime import in_threads
 from indextables.split.layout import SplitRef, index_tags
 from indextables.split.open_splits import SplitRanges, open_index
 from indextables.split.source import SplitFile
 from indextables.storage.objects import ObjectMeta
-from indextables.storage.store import Store
+from indextables.storage.store import Store, is_local, requests_at_once
 
 SUFFIX = ".filter"
 FROM_SPLITS, UP_TO_SPLITS = 64, 65_536
@@ -42,7 +42,6 @@ FROM_SPLITS, UP_TO_SPLITS = 64, 65_536
 Fewer are searched as fast one by one (decision 135); with more, looking for new ones would slow writes."""
 BYTES_AFTER_WRITE = 64 << 20
 """Indexes up to this size are read for filters after a write, and the others after later ones."""
-AT_ONCE = 16
 FEW_MEMBERS = 256
 """Groups with fewer members are combined when there are several of them."""
 MOST_SMALL_GROUPS = 4
@@ -86,7 +85,7 @@ def splits_to_search(snapshot: Snapshot, query: Query, refs: Sequence[SplitRef])
     files = snapshot.once("filters", lambda: read_filters(snapshot.store))
     groups = [file for file in files if file.group.settings == settings]
     # Where the store is near, threads cost more than the reads they make.
-    threads = 1 if snapshot.store.local_path("") is not None else AT_ONCE
+    threads = 1 if is_local(snapshot.store) else requests_at_once(snapshot.store)
     ruled_out = set(chain.from_iterable(in_threads(without_match, groups, threads, ahead=threads - 1)))
     return [ref for ref in refs if ref.path not in ruled_out]
 
@@ -116,7 +115,7 @@ def read_filters(store: Store) -> list[FilterFile]:
         return FilterFile(meta.path, meta.modified_ms, group)
 
     metas = [meta for meta in store.list_level(_directory()) if meta.path.endswith(SUFFIX)]
-    return [file for file in in_threads(opened, metas, AT_ONCE) if file is not None]
+    return [file for file in in_threads(opened, metas, requests_at_once(store)) if file is not None]
 
 
 def keep_filters(log: TransactionLog, *, after_write: bool = False) -> None:
@@ -190,7 +189,7 @@ def _of_splits(reading: Reading, refs: Sequence[SplitRef]) -> Iterator[tuple[str
             _log.warning("%s gets no filter: %s", ref.path, bad)
             return None
 
-    threads = default_parallelism() if reading.store.local_path("") is not None else AT_ONCE
+    threads = requests_at_once(reading.store)
     for ref, word_filter in zip(refs, in_threads(words_of, refs, threads), strict=True):
         if word_filter is not None:
             yield ref.path, word_filter

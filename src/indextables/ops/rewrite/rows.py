@@ -29,7 +29,7 @@ from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
-from indextables.split.open_splits import open_index, open_split
+from indextables.split.open_splits import at_hand, open_index, open_split
 from indextables.split.read.rows import to_table_schema
 from indextables.split.search.run import hits_split
 from indextables.split.search.selection import Selection
@@ -217,9 +217,9 @@ def indexes_to_merge(setting: RewriteSetting, sources: Collection[AddAction]) ->
     if setting.drop is not None or setting.change is not None or not setting.spec.fields:
         return []
     indexes: list[Index] = []
-    for add in sources:
+    for ref in at_hand(setting.reading.store, [SplitRef.of(add) for add in sources]):
         try:
-            index = open_index(setting.reading, SplitRef.of(add), with_rows=True)
+            index = open_index(setting.reading, ref, with_rows=True)
         except (SplitError, StorageError):
             # Reading its rows will show whether the split itself is damaged.
             return []
@@ -313,7 +313,8 @@ def _build(
 
 def _rows(setting: RewriteSetting, sources: list[AddAction], counted: _RowCounts) -> Iterator[pa.Table]:
     """The rows of all sources, in order, without those to be dropped."""
-    for add in sources:
+    refs = at_hand(setting.reading.store, [SplitRef.of(add) for add in sources])
+    for add, _ in zip(sources, refs, strict=True):
         try:
             hits, start = _hits(setting, add), 0
             for part in split_rows(setting.reading, add):

@@ -38,7 +38,6 @@ from indextables.options import Options
 from indextables.predicate.names import resolve
 from indextables.predicate.tree import Node, all_of
 from indextables.predicate.zones import zone_of
-from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.search.run import hits_split
 from indextables.split.search.selection import Selection
@@ -47,6 +46,7 @@ from indextables.sql.select.mentions import DUCKDB
 from indextables.sql.select.pushdown import Pushed, pushed_down
 from indextables.sql.select.rewrite import hidden_view, rewrite
 from indextables.sql.select.rewritten import Highlight, Reference, ResolvedSearch, Rewritten
+from indextables.storage.store import scans_at_once
 from indextables.table import Table
 
 _COMMENTS = r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*"
@@ -310,7 +310,7 @@ def _marked(
     pieces = (partial(_marked_split, snapshot, ref, pairs, columns, record) for ref in refs)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for part in in_order(pieces, default_parallelism()):
+        for part in in_order(pieces, scans_at_once(snapshot.store)):
             yield from part.cast(schema).to_batches()
 
     return pa.RecordBatchReader.from_batches(schema, batches())

@@ -21,7 +21,7 @@ import contextlib
 import functools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -30,8 +30,10 @@ import obstore
 from obstore import exceptions as failures
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from indextables.cache import TtlCache
 from indextables.errors import NotFoundError, StorageError
 from indextables.storage.objects import (
+    SMALL_OBJECT,
     ObjectMeta,
     StoreSpec,
     directory_path,
@@ -74,6 +76,13 @@ _LISTED_AT_ONCE = 1000
 _PART_BYTES = 16 << 20
 _CREATE_TIMEOUT = "300s"
 
+_RECENT_S = 10
+_RECENT_OBJECTS = 64
+
+_recent: TtlCache[tuple[Hashable, ...], bytes] = TtlCache(_RECENT_S, _RECENT_OBJECTS)
+"""Small objects that were read lately, by bucket and credentials, key and etag.
+
+One verb reads a checkpoint more than once. An etag stands for the bytes, so none of them can be outdated."""
 _used_by: int | None = None
 
 
@@ -86,6 +95,7 @@ class RemoteStore:
         self._uri = place.uri
         self._settings = settings_for(place, options)
         self._root = f"{place.path}/" if place.path else ""
+        self._bucket = place.kind, place.bucket, tuple(sorted(self._settings.config.items()))
 
     @property
     def uri(self) -> str:
@@ -110,8 +120,20 @@ class RemoteStore:
     def get(self, path: str, *, etag: str | None = None) -> bytes:
         """The whole object."""
         key = self._key(path)
+        if etag is not None and (recent := _recent.get((*self._bucket, key, etag))) is not None:
+            return recent
         with self._errors("read", path):
-            return bytes(obstore.get(self._client(), key, options=_if_match(etag)).bytes())
+            answer = obstore.get(self._client(), key, options=_if_match(etag))
+            data = bytes(answer.bytes())
+        read_etag = _etag(answer.meta)
+        if read_etag is not None and len(data) <= SMALL_OBJECT:
+            _recent.put((*self._bucket, key, read_etag), data)
+        return data
+
+    def prefetch(self, path: str) -> None:
+        """Read a small object ahead of the `get` that names its etag; what fails here fails there again."""
+        with contextlib.suppress(StorageError):
+            self.get(path)
 
     def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         """Exactly the requested bytes."""
@@ -192,6 +214,12 @@ class RemoteStore:
         with contextlib.suppress(NotFoundError), self._errors("delete", path):
             obstore.delete(self._client(), key)
 
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Remove objects, as many with one request as the service takes."""
+        keys = [self._key(path) for path in paths]
+        with self._errors("delete", paths[0] if paths else ""):
+            obstore.delete(self._client(), keys)
+
     def local_path(self, path: str) -> str | None:
         """None: a bucket is not a local directory."""
         del path
@@ -236,9 +264,7 @@ class RemoteStore:
             )
         settings = self._settings
         return _connect(
-            self._place.kind,
-            self._place.bucket,
-            tuple(sorted(settings.config.items())),
+            *self._bucket,
             tuple(sorted(settings.client.items())),
             tuple(sorted(settings.retry.items())),
             once=once,
@@ -262,9 +288,7 @@ class RemoteStore:
 
     def _meta(self, item: Mapping[str, Any]) -> ObjectMeta:
         modified_ms = int(item["last_modified"].timestamp() * 1000)
-        # Azure quotes the etag in one answer and not in the other.
-        etag = item["e_tag"].strip('"') if item["e_tag"] else None
-        return ObjectMeta(item["path"][len(self._root) :], item["size"], modified_ms, etag)
+        return ObjectMeta(item["path"][len(self._root) :], item["size"], modified_ms, _etag(item))
 
     @contextlib.contextmanager
     def _errors(self, verb: str, path: str) -> Iterator[None]:
@@ -327,6 +351,16 @@ def _connect(
     return _CLASSES[kind](
         bucket, config=dict(config), client_options=options or None, retry_config=retry_config or None
     )
+
+
+def forget_objects() -> None:
+    """Clear the cache of small objects."""
+    _recent.invalidate()
+
+
+def _etag(item: Mapping[str, Any]) -> str | None:
+    """The etag of an object; Azure quotes it in one answer and not in the other."""
+    return item["e_tag"].strip('"') if item["e_tag"] else None
 
 
 def _if_match(etag: str | None) -> Any:

@@ -69,7 +69,7 @@ def read_log(source: LogSource, progress: Progress) -> LogFacts:
     commits = list(listing.commits.values())
     work = {file.name: partial(_read_version, source, file) for file in commits}
     work |= {item.files[0].name: partial(_read_checkpoint, source, item) for item in checkpoints}
-    width = source.options.checkpoint.parallelism
+    width = source.reads_at_once
     outcomes = LOCAL.workers.map(_call, work.values(), parallelism=width)
     outcomes = watched(outcomes, progress, "Reading the log", len(work))
     problems = {HINT_NAME: bad_hint, **dict(zip(work, outcomes, strict=True))}
