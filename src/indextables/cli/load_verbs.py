@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import shlex
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,8 +26,23 @@ if TYPE_CHECKING:
 
 _FORMATS = ("csv", "jsonl", "parquet", "log")
 
+
+def _require_target(context: click.Context, _: click.Parameter, target: str | None) -> str:
+    if target is None and not context.resilient_parsing:
+        file = (context.params.get("files") or (context.params.get("file", "FILE"),))[0]
+        arguments = shlex.join([file, "--to", Path(file).name.split(".")[0] or "table"])
+        raise click.UsageError(
+            f"which table? Name it with --to, for example: {context.command_path} {arguments}", context
+        )
+    return target or ""
+
+
 to_flag = click.option(
-    "--to", "target", required=True, metavar="TABLE", help="The table; it is created if it does not exist."
+    "--to",
+    "target",
+    metavar="TABLE",
+    callback=_require_target,
+    help="The table; it is created if it does not exist.  [required]",
 )
 pattern_flag = click.option(
     "--pattern",
@@ -207,7 +224,7 @@ def load(
     seconds = time.perf_counter() - began
     click.echo(
         f"Loaded {counted(done.rows, 'row')} in {seconds:.1f} s into version {done.version} of {log.uri}.\n"
-        f"Next: indextables serve {target}"
+        f"Next: {shlex.join(['indextables', 'serve', target])}"
     )
 
 
@@ -261,6 +278,14 @@ def _show_guess(source: InputFiles, texts: tuple[str, ...], partition_by: tuple[
     count = f"{len(source.paths)} files" if len(source.paths) > 1 else source.paths[0]
     click.echo(render.printable(f"{count}, read as {what}:"))
     render.show(_guess(source, texts, partition_by), render.Form.TEXT)
+    if source.form == "csv" and not source.names:
+        numbers = [name for name in source.schema.names if name.replace(".", "", 1).isdigit()]
+        if numbers:
+            note = (
+                f"the first line of {source.paths[0]} was taken as headings, but {numbers[0]} is a number; "
+                "if it is a row, name the columns with --columns A,B"
+            )
+            render.show_notes([note])
 
 
 @click.command()

@@ -114,7 +114,11 @@ def main() -> None:
     except Error as error:
         if isinstance(error, StorageError):
             warnings.waiting = None
-        _report(type(error).__name__, error.message)
+        message = error.message
+        takes_text = sys.argv[1:2] in (["search"], ["count"])
+        if takes_text and isinstance(error, QueryError) and message.startswith("cannot read the query"):
+            message += ". For any text as it is, such as a line of a log, use --text."
+        _report(type(error).__name__, message)
         sys.exit(2 if isinstance(error, _MISTYPED) else 1)
     except OSError as error:
         # A file named on the command line that cannot be written or read, such as that of --output.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -175,7 +176,7 @@ def search(
     if not rows.num_rows:
         # The reason first: it is all there is to read.
         _show_remarks(opened, settings)
-    render.show(rows, settings.form, empty="No row matches.", data=True)
+    render.show(rows, settings.form, empty=_no_row(query), data=True)
     if rows.num_rows:
         _show_remarks(opened, settings)
 
@@ -205,6 +206,15 @@ def _in_place(rows: pa.Table) -> pa.Table:
 
 
 _LOOK_EVERY_S = 1.0
+
+
+def _no_row(query: str | None) -> str:
+    """What is said when nothing was found; of a plain word, how to find it inside of others."""
+    if query is None or re.fullmatch(r"\w+", query) is None:
+        return "No row matches."
+    return f"No row matches. Words are found whole; '*{query}*' also finds parts of words."
+
+
 _FOLLOWS = (
     "--follow shows new rows of an IndexTables table as they come; leave --version, --score, --sort, "
     "--total, --facet and --histogram out"

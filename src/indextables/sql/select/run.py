@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -356,7 +357,9 @@ def _explained(wrong: Exception, references: Sequence[Reference], tables: _Table
         names = dict.fromkeys(name for one in references for name in tables.columns_of(one) or ())
         return no_column(names, match[1] or match[2], "what the statement reads")
     if match := _NO_TABLE.search(message):
-        return f"there is no table {match[1] or match[2]!r} here. {_NAMING}"
+        name = match[1] or match[2]
+        hint = f"For the directory of that name write FROM '{name}'. " if Path(name).is_dir() else ""
+        return f"there is no table {name!r} here. {hint}{_NAMING}"
 
     def written(hidden: re.Match[str]) -> str:
         number = int(hidden[1])
