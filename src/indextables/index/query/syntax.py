@@ -185,7 +185,7 @@ class _QueryParser:
             raise self.bad("there is no column '_exists_'; write column:* for rows with a value", at)
         raise self.bad(
             f"{no_column(self.schema.names, name)}. "
-            'For a text with a colon in it write it in double quotes, as "12:30"',
+            'If the colon is part of the text, put it in double quotes, as in "12:30"',
             at,
         )
 
