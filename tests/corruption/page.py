@@ -36,7 +36,7 @@ def text() -> str:
             "",
             *told,
             "",
-            "`cd tests && python -m corruption.run --seeds 0:10000 --resume && python -m corruption.page`",
+            f"`cd tests && python -m corruption.run --seeds 0:10000 --resume`, over {found.commit}",
         ]
     )
 

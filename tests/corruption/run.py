@@ -29,6 +29,7 @@ from indextables.split.open_splits import forget_splits
 from indextables.storage.store import open_store
 from indextables.storage.stores.memory import forget_memory
 from simulation.seams import deterministic
+from support.commit import current_commit
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / "corruption.json"
 CHUNK = 250
@@ -262,6 +263,8 @@ class Figures:
     outcomes: dict[str, int] = field(default_factory=dict)
     damages: dict[str, int] = field(default_factory=dict)
     broken: list[int] = field(default_factory=list)
+    commit: str = ""
+    """The commit that the newest of them ran on."""
 
     @classmethod
     def load(cls) -> Figures:
@@ -274,6 +277,7 @@ class Figures:
         self.outcomes = dict(sorted((Counter(self.outcomes) + tally.questions).items()))
         self.damages = dict(sorted((Counter(self.damages) + tally.damages).items()))
         self.broken += sorted({violation.seed for violation in tally.violations})
+        self.commit = current_commit()
 
     def save(self) -> None:
         """Keep them for the page and for the next run."""

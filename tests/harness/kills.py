@@ -24,6 +24,7 @@ from typing import Any
 from harness.inquest import Finding, read, require_history, require_life, require_one_of, require_repairs
 from harness.nursery import Nursery
 from harness.verbs import BESIDE, VERBS, Content, effects, make_template
+from support.commit import current_commit
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability"
 _TOUCHES = {
@@ -74,6 +75,8 @@ class Tally:
     verbs: Counter[str] = field(default_factory=Counter)
     broken: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    commit: str = ""
+    """The commit that the newest of them ran on."""
 
     def to_json(self) -> dict[str, Any]:
         """The figures, for a result file."""
@@ -199,6 +202,7 @@ def main() -> None:
     for start in range(seeds.start, seeds.stop, _AT_ONCE):
         with tempfile.TemporaryDirectory(prefix="kills-") as home:
             run_kills(range(start, min(start + _AT_ONCE, seeds.stop)), Path(home), tally)
+        tally.commit = current_commit()
         if arguments.until is not None:
             kept.write_text(json.dumps(tally.to_json(), indent=2) + "\n")
     print(json.dumps(tally.to_json(), indent=2))

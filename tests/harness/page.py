@@ -22,8 +22,15 @@ def _result(name: str) -> dict[str, Any] | None:
     return json.loads(file.read_text()) if file.exists() else None
 
 
+def _over(figures: dict[str, Any] | None) -> str:
+    """The commit that figures were made on."""
+    return f", over {figures['commit']}" if figures and figures.get("commit") else ""
+
+
 def kills_text() -> str:
     """Killed processes, and processes behind a bad network."""
+    kills = _result("kills")
+    proxied = _result("proxied")
     lines = [
         "Real processes on a local disk are killed with SIGKILL: by their own hand when they are about to touch a",
         "file of the table for the n-th time, or from outside after some time; some of them beside another writer",
@@ -31,10 +38,9 @@ def kills_text() -> str:
         "acknowledged, all or nothing of what was under way, and nothing else; every version that is offered must",
         "open; somebody else must be able to write, merge, checkpoint and purge; and CHECK must be content.",
         "",
-        "`cd tests && python -m harness.kills --until 1000`; a seed alone: `--seeds 17`.",
+        f"`cd tests && python -m harness.kills --until 1000`{_over(kills)}; a seed alone: `--seeds 17`.",
         "",
     ]
-    kills = _result("kills")
     if kills is not None:
         verbs = ", ".join(f"{count:,} in {verb}" for verb, count in sorted(kills["verbs"].items()))
         lines += [
@@ -61,9 +67,8 @@ def kills_text() -> str:
         "answer comes, the request is carried out twice, or it is refused with 500 or 503. What a verb says",
         "afterwards must be true.",
         "",
-        "`cd tests && python -m harness.proxied --seeds 0:50 --keep`",
+        f"`cd tests && python -m harness.proxied --seeds 0:50 --keep`{_over(proxied)}",
     ]
-    proxied = _result("proxied") or {}
     if proxied:
         lines += [
             "",
@@ -73,7 +78,7 @@ def kills_text() -> str:
     lines += [
         f"| {name} | {found['runs']} | {found['requests']:,} | {sum(found['faults'].values()):,} | "
         f"{found['acknowledged']:,} | {found['failed']:,} | {found['unknown']:,} | {len(found['broken']):,} |"
-        for name, found in proxied.items()
+        for name, found in (proxied or {"stores": {}})["stores"].items()
     ]
     return "\n".join(lines)
 
@@ -236,7 +241,7 @@ def power_text() -> str:
             "else must be able to write, merge, checkpoint and purge. Hard links are there; without them a version that",
             "was not acknowledged may be left cut short, which the error says.",
             "",
-            f"`cd tests && python -m harness.power --replays {power['replays']} --keep`",
+            f"`cd tests && python -m harness.power --replays {power['replays']} --keep`{_over(power)}",
             "",
             "| replays | verbs acknowledged | under way | of these landed | promises broken |",
             "|---:|---:|---:|---:|---:|",
@@ -276,7 +281,7 @@ def soak_text() -> str:
             ),
             "",
             (
-                f"`cd tests && python -m harness.soak --seconds {soak['seconds']:.0f} --keep`, on two cores that others used "
+                f"`cd tests && python -m harness.soak --seconds {soak['seconds']:.0f} --keep`{_over(soak)}, on two cores that others used "
                 "too"
             ),
             "",
@@ -297,12 +302,12 @@ def rivals_text() -> str:
         "flipped, cut, emptied, deleted or exchanged for a sibling, one damage at a time. *Other rows* are damaged",
         "tables that read as something else than what was written, without an error.",
         "",
-        "`cd tests && python -m harness.rivals --keep`",
+        f"`cd tests && python -m harness.rivals --keep`{_over(rivals)}",
         "",
         "| system | kills | rows lost | appends at once | refused | rows lost | damages | truth | error | other rows |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for name, found in rivals.items():
+    for name, found in rivals["systems"].items():
         killed, busy, damaged = found["killed writers"], found["writers at once"], found["damaged files"]
         lines.append(
             f"| {name} {found['version']} | {killed['kills']} | {killed['lost'] + killed['doubled']} | "

@@ -27,6 +27,7 @@ from harness.disk import Cut, Event, Note, recording, write_image
 from harness.inquest import Finding, read, require_history, require_life, require_one_of
 from harness.kills import RESULTS
 from harness.verbs import OPTIONS, SCHEMA, VERBS, Content, Step, Verb, day_of, make_template, rows
+from support.commit import current_commit
 
 TABLE = "table"
 _ACKNOWLEDGED = 0.3
@@ -261,7 +262,7 @@ def main() -> None:
     first, _, end = arguments.replays.rpartition(":")
     with tempfile.TemporaryDirectory(prefix="power-") as home:
         tally = run_replays(range(int(first or 0), int(end)), Path(home))
-    text = json.dumps(tally.to_json(), indent=1)
+    text = json.dumps({**tally.to_json(), "commit": current_commit()}, indent=1)
     print(text)
     if arguments.keep:
         (RESULTS / "power.json").write_text(text + "\n")

@@ -21,6 +21,7 @@ from typing import Any
 
 import indextables as it
 from harness.verbs import OPTIONS, SCHEMA, rows
+from support.commit import current_commit
 from support.servers import ObjectServer, azure_running, lossy_proxy, s3_running
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability"
@@ -148,7 +149,8 @@ def main() -> None:
             figures[name] = run_proxied(server, seeds).to_json()
     print(json.dumps(figures, indent=2))
     if arguments.keep:
-        (RESULTS / "proxied.json").write_text(json.dumps(figures, indent=2) + "\n")
+        kept = {"commit": current_commit(), "stores": figures}
+        (RESULTS / "proxied.json").write_text(json.dumps(kept, indent=2) + "\n")
     raise SystemExit(1 if any(found["broken"] for found in figures.values()) else 0)
 
 

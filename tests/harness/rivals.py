@@ -26,6 +26,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from support.commit import current_commit
+
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability"
 SCHEMA = pa.schema([("id", pa.string())])
 KILLS, WRITERS, APPENDS = 20, 4, 10
@@ -244,7 +246,8 @@ def main() -> None:
     figures = run_rivals(arguments.systems.split(","), arguments.kills)
     print(json.dumps(figures, indent=2))
     if arguments.keep:
-        (RESULTS / "rivals.json").write_text(json.dumps(figures, indent=2) + "\n")
+        kept = {"commit": current_commit(), "systems": figures}
+        (RESULTS / "rivals.json").write_text(json.dumps(kept, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ import psutil
 
 import indextables as it
 from harness.verbs import OPTIONS, SCHEMA, rows
+from support.commit import current_commit
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability"
 WRITERS, READERS = 2, 2
@@ -150,7 +151,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help=f"write {RESULTS}/soak.json")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as home:
-        figures = run_soak(str(Path(home) / "t"), arguments.seconds)
+        figures = {**run_soak(str(Path(home) / "t"), arguments.seconds), "commit": current_commit()}
     print(json.dumps(figures, indent=2))
     if arguments.keep:
         (RESULTS / "soak.json").write_text(json.dumps(figures, indent=2) + "\n")

@@ -29,13 +29,13 @@ def simulation_text() -> str:
     """The figures of the simulation."""
     now, before = results("simulation"), results("before")
     lines = [
-        "| level | histories | store operations | commits | faults | CPU seconds | promises broken |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| level | histories | store operations | commits | faults | CPU seconds | promises broken | over |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     for found in now:
         lines.append(
             f"| {found['level']} | {found['histories']:,} | {found['operations']:,} | {found['commits']:,} | "
-            f"{sum(found['faults'].values()):,} | {found['seconds']:,.0f} | {_seeds(found['broken']):,} |"
+            f"{sum(found['faults'].values()):,} | {found['seconds']:,.0f} | {_seeds(found['broken']):,} | {found.get('commit', '')} |"
         )
     faults: dict[str, int] = {}
     for found in now:

@@ -22,6 +22,7 @@ from typing import Any
 from simulation.history import TOPICS, Outcome, Part, Plan, plan_history, plan_topic, run_plan
 from simulation.seams import deterministic
 from simulation.stories import STORIES
+from support.commit import current_commit
 
 CHUNK = 50
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability"
@@ -228,7 +229,7 @@ def _hunt(level: str, seeds: range, mutant: str) -> int:
 def _run_resumable(level: str, first: int, end: int, jobs: int, name: str | None) -> Tally:
     """Run a range; with a result file, go on where it ends and write it after every chunk."""
     file = None if name is None else RESULTS / f"{name}-{level}.json"
-    tally, done = Tally(), first
+    tally, done, commit = Tally(), first, current_commit()
     if file is not None and file.exists():
         known = json.loads(file.read_text())
         if known["first"] == first:
@@ -237,7 +238,7 @@ def _run_resumable(level: str, first: int, end: int, jobs: int, name: str | None
         tally.add(more)
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
-            figures = {"level": level, "first": first, "end": at, **tally.to_json()}
+            figures = {"level": level, "first": first, "end": at, **tally.to_json(), "commit": commit}
             waiting = file.with_suffix(".part")
             waiting.write_text(json.dumps(figures, indent=1) + "\n")
             os.replace(waiting, file)
