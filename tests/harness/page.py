@@ -144,28 +144,26 @@ def ingestion_text() -> str:
 
 
 def streams_text() -> str:
-    """Streams that are killed and started again."""
-    found = _result("stream-kills")
+    """Streams that are killed and started again, on each line of Spark that was tried."""
     lines = [
         "A Spark application copies five tables with a stream each, two files at a time, while another process appends to",
         "them: three of ours, and two Delta tables that deltalake writes. The application, its JVM and its Python workers are",
         "killed with SIGKILL, at any moment or soon after a batch was begun, and started again from the checkpoints, ten times",
         "in a story. Then each copy must have every row once.",
         "",
-        f"`cd tests && python -m streams.kills --until {found['runs'] if found else 20}`"
-        + (f", over {found['commit']}" if found else ""),
+        "`cd tests && python -m streams.kills --until 30`, with the Python of `make test-spark` for an older Spark:",
+        "`../build/spark-3.5/bin/python -m streams.kills --until 30`",
+        "",
+        "| Spark | applications killed | streams of our tables | of Delta tables | in the middle of a batch | rows compared | broken | commit |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
-    if found:
-        kills, moments = found["kills"], found["moments"]
-        lines += [
-            "",
-            "| streams of our tables killed | of Delta tables | in the middle of a batch | rows compared | broken |",
-            "|---:|---:|---:|---:|---:|",
-            (
-                f"| {kills.get('ours', 0):,} | {kills.get('delta', 0):,} | {moments.get('in a batch', 0):,} | "
-                f"{found['rows']:,} | {len(found['broken']):,} |"
-            ),
-        ]
+    for file in sorted(RESULTS.glob("stream-kills-*.json")):
+        figures = json.loads(file.read_text())
+        kills, moments = figures["kills"], figures["moments"]
+        lines.append(
+            f"| {file.stem.rpartition('-')[2]} | {figures['runs']:,} | {kills.get('ours', 0):,} | {kills.get('delta', 0):,} | "
+            f"{moments.get('in a batch', 0):,} | {figures['rows']:,} | {len(figures['broken']):,} | {figures['commit']} |"
+        )
     return "\n".join(lines)
 
 

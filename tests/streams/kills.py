@@ -1,6 +1,6 @@
 """Streams that are killed: `python -m streams.kills --seeds 0:10`, from the directory `tests`.
 
-`--until 20` goes on where the last run ended and keeps the figures.
+`--until 20` goes on where the last run with this line of Spark ended, and keeps its figures.
 
 Ten seeds are one story: five tables that somebody appends to, three of ours and two of Delta's, and an
 application with a stream for each that copies it to another table, two files at a time. Each seed kills the
@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +30,8 @@ import pyarrow as pa
 import indextables as it
 from support.seeded import run_from_command_line
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / "stream-kills.json"
+LINE = ".".join(version("pyspark").split(".")[:2])
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / f"stream-kills-{LINE}.json"
 KINDS = ("ours", "ours", "ours", "delta", "delta")
 """The tables of a story."""
 _PATIENCE_S = 600
