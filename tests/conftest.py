@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark_conf"))
 
 # Packages of the development group and the extras. A file that imports one that is not here is skipped.
 OPTIONAL_PACKAGES = {
