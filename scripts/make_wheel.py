@@ -16,13 +16,12 @@ import zipfile
 from pathlib import Path
 
 from javac import compile_sources, installed_jars, javac
-from sparks import ROOT, sparks
+from sparks import PYSPARKS, ROOT, sparks
 
 from indextables.spark.jvm.jar import CARRIED, carried_name, fits, pack
 from indextables.spark.versions import java_needed, line_of
 
 JARS = ROOT / "build" / "jars"
-PYSPARKS = ROOT / "build" / "pyspark"
 DIST = ROOT / "dist"
 
 
@@ -73,8 +72,9 @@ def jars_of(version: str) -> Path:
         return installed
     place = PYSPARKS / version
     jars = place / "pyspark" / "jars"
-    if not jars.is_dir():
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--upgrade"]
+    if not (place / "py4j").is_dir():
+        # With the py4j that it was made with: `make test-wheel` starts it.
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--upgrade"]
         subprocess.run([*pip, "--target", place, f"pyspark=={version}"], check=True)
     if not list(jars.glob("spark-catalyst*.jar")):
         sys.exit(

@@ -6,6 +6,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PYSPARKS = ROOT / "build" / "pyspark"
+"""Where `make wheel` has the PySparks that it compiled for, each in a directory named after its version."""
 
 
 def sparks() -> dict[str, str]:

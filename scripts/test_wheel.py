@@ -7,13 +7,15 @@ Two environments that hold nothing else, each made from nothing:
 
 In each, first without Spark and then with it: every module is imported, every
 verb prints its help, the README and the pages run and print what they show, and
-the tour runs to its end. The wheel carries the jars for Spark; what is installed
-from source compiles it, for the oldest Spark, on which statements on named tables
-run too. Needs nothing but Python, pip's index and, for Spark, Java.
+the tour runs to its end. The wheel carries the jars for Spark, and `connect` compiles
+nothing on any version of it; what is installed from source compiles it, for the oldest
+Spark, on which statements on named tables run too. Needs nothing but Python, pip's index
+and, for Spark, Java.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -24,9 +26,11 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from sparks import PYSPARKS, ROOT, sparks
+
 PLACE = ROOT / "build" / "test-wheel"
 PAGES = ROOT / "tests" / "support" / "pages.py"
+CONNECT = ROOT / "scripts" / "connect_once.py"
 STATEMENTS = ROOT / "tests" / "support" / "run_statements.py"
 README = ROOT / "README.md"
 DIST = ROOT / "dist"
@@ -99,6 +103,8 @@ class Environment:
         say(f"{self.name}: with Spark")
         self.check_imports(extras=True)
         self.check_jar(carried=built.suffix == ".whl")
+        if built.suffix == ".whl":
+            self.check_connect()
         self.check_readme()
         # A page may need a package of its own, which a reader sees in its first lines.
         self.install(constraints, "deltalake>=1.0")
@@ -127,6 +133,17 @@ class Environment:
         found = self.python("-m", "indextables", "jar").split()[-1]
         assert Path(found).is_file(), found
         assert ("site-packages" in Path(found).parts) == carried, found
+
+    def check_connect(self) -> None:
+        """Connect a session of each version of Spark with an empty cache, which stays without a jar."""
+        for line, version in sparks().items():
+            # The version that the build's own environment has is the one that is installed here.
+            place = [PYSPARKS / version] if (PYSPARKS / version).is_dir() else []
+            figures = json.loads(self.python(CONNECT, *place).splitlines()[-1])
+            assert figures["spark"].startswith(f"{line}."), figures
+            compiled = list((self.home / "cache").rglob("*.jar"))
+            assert not compiled, f"connect compiled the classes for Spark {line}: {compiled}"
+            sys.stdout.write(f"  connect on Spark {figures['spark']}: {figures['cpu_s']} s of CPU\n")
 
     def check_imports(self, *, extras: bool) -> None:
         """Import every module, those of the Spark package or all others."""
