@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -265,7 +266,7 @@ def test_options_of_overwrite_are_refused_elsewhere(spark: SparkSession, table: 
 
 def test_buckets_are_refused_by_name(spark: SparkSession) -> None:
     frame = rows(spark, range(1))
-    with pytest.raises(TableError, match="partitionBy"):
+    with pytest.raises(AnalysisException, match="bucketBy"):
         frame.write.format("indextables").bucketBy(2, "id").save("/nowhere")
 
 
@@ -326,3 +327,21 @@ def test_a_table_deleted_and_saved_again_is_new(spark: SparkSession, table: Path
     shutil.rmtree(table)
     save(spark.range(2), table)
     assert ids(spark, table) == [0, 1]
+
+
+@pytest.mark.core
+def test_another_front_end_saves_with_its_partitions_and_the_names_of_its_options(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Scala and R call the writer of the JVM, as here."""
+    path = str(tmp_path / "t")
+    frame = spark.createDataFrame(
+        [(1, "a", "An Error"), (2, "b", "quiet")], "id INT, Day STRING, Message STRING"
+    )
+    writer = frame._jdf.write().format("indextables").option("indexing.typemap.Message", "text")
+    by = spark._sc._gateway.new_array(spark._jvm.java.lang.String, 1)
+    by[0] = "Day"
+    writer.partitionBy(by).save(path)
+    table = it.Table.open(path)
+    assert table.partition_columns == ("Day",)
+    assert table.search("error", columns=["id"]).read_all()["id"].to_pylist() == [1]

@@ -18,11 +18,10 @@ from typing import Any
 from indextables.spark import errors
 from indextables.spark.options import is_connect, is_ours
 from indextables.spark.requests import (
+    connect_write_request,
     read_request,
     reader_source,
     session_of,
-    write_request,
-    writer_source,
     written_frame,
 )
 from indextables.spark.versions import frame_class, writer_mode
@@ -81,11 +80,14 @@ def _methods(spark: Any) -> list[Patch]:
 
     patches: list[Patch] = [
         (DataFrameReader, "load", _load),
-        (DataFrameWriter, "save", _save),
         (DataFrameWriter, "insertInto", _insert_into),
         (SparkSession, "sql", _sql),
     ]
-    return patches if is_connect(spark) else [*patches, (frame_class(), "explain", _explain)]
+    # What a session with a JVM saves, the data source takes; what it shows, it shows here.
+    own: Patch = (
+        (DataFrameWriter, "save", _save) if is_connect(spark) else (frame_class(), "explain", _explain)
+    )
+    return [*patches, own]
 
 
 def _translations(connect: bool) -> list[Patch]:
@@ -121,7 +123,7 @@ def _save(original: Method) -> Method:
         partitionBy: Any = None,
         **options: Any,
     ) -> None:
-        if not is_ours(format or writer_source(self)):
+        if not is_ours(format or self._write.source):
             original(self, path, format, mode, partitionBy, **options)
             return
         from indextables.spark.write.save import save_frame
@@ -129,7 +131,7 @@ def _save(original: Method) -> Method:
         self.mode(mode).options(**options)
         if partitionBy is not None:
             self.partitionBy(partitionBy)
-        save_frame(session_of(self), written_frame(self), write_request(self, path))
+        save_frame(session_of(self), written_frame(self), connect_write_request(self, path))
 
     return save
 

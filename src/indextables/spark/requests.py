@@ -14,7 +14,7 @@ from typing import Any
 
 from indextables.errors import TableError
 from indextables.spark.options import java_map
-from indextables.spark.versions import builder_state, converters, is_laid_out, writer_mode
+from indextables.spark.versions import builder_state, converters
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class WriteRequest:
 OWN_SCHEMA = (
     "an IndexTables table has its own schema: leave .schema(...) out, and select or cast after load()"
 )
-_MODES = {"errorifexists": "error", "error": "error", "default": "error", "ignore": "ignore"}
+NO_LAYOUT = "bucketBy, sortBy and clusterBy do not exist for IndexTables; use partitionBy"
 
 
 def reader_source(reader: Any) -> str | None:
@@ -50,14 +50,6 @@ def reader_source(reader: Any) -> str | None:
     if hasattr(reader, "_jreader"):
         return str(builder_state(reader._jreader, "source"))
     source: str | None = reader._format
-    return source
-
-
-def writer_source(writer: Any) -> str | None:
-    """The format a batch writer is set to."""
-    if hasattr(writer, "_jwrite"):
-        return str(builder_state(writer._jwrite, "source"))
-    source: str | None = writer._write.source
     return source
 
 
@@ -74,24 +66,20 @@ def read_request(reader: Any, path: Any) -> ReadRequest:
     return ReadRequest(_one_path(path, options), options)
 
 
-def write_request(writer: Any, path: Any) -> WriteRequest:
-    """The path, mode, options and partition columns of one `save`."""
-    if hasattr(writer, "_jwrite"):
-        state = writer._jwrite
-        options = _scala_options(writer._spark, builder_state(state, "extraOptions"))
-        partition_by = _scala_names(writer._spark, builder_state(state, "partitioningColumns"))
-        mode = writer_mode(state)
-        layout = is_laid_out(state)
-    else:
-        state = writer._write
-        options = {key: value for key, value in state.options.items() if value is not None}
-        partition_by = tuple(state.partitioning_cols) or None
-        mode = state.mode or "error"
-        layout = state.num_buckets > 0 or bool(getattr(state, "clustering_cols", ()))
-    if layout:
-        raise TableError("bucketBy, sortBy and clusterBy do not exist for IndexTables; use partitionBy")
-    mode = mode.lower()
-    return WriteRequest(_one_path(path, options), _MODES.get(mode, mode), options, partition_by)
+def connect_write_request(writer: Any, path: Any) -> WriteRequest:
+    """The path, mode, options and partition columns of one `save` on Spark Connect."""
+    state = writer._write
+    if state.num_buckets > 0 or getattr(state, "clustering_cols", ()):
+        raise TableError(NO_LAYOUT)
+    options = {key: value for key, value in state.options.items() if value is not None}
+    partition_by = tuple(state.partitioning_cols) or None
+    return WriteRequest(_one_path(path, options), save_mode(state.mode or "error"), options, partition_by)
+
+
+def save_mode(name: str) -> str:
+    """A save mode as a request has it, by any of Spark's names for it."""
+    lower = name.lower()
+    return "error" if lower in ("errorifexists", "default") else lower
 
 
 def written_frame(writer: Any) -> Any:
@@ -126,9 +114,3 @@ def _one_path(path: Any, options: Mapping[str, str]) -> str:
 def _scala_options(spark: Any, options: Any) -> dict[str, str]:
     """Options with their keys as they were written: a column's name keeps its case."""
     return java_map(spark, converters(spark).mapAsJavaMap(options.originalMap()))
-
-
-def _scala_names(spark: Any, option: Any) -> tuple[str, ...] | None:
-    if not option.isDefined():
-        return None
-    return tuple(str(name) for name in converters(spark).seqAsJavaList(option.get()))

@@ -57,6 +57,24 @@ def check_version(version: str) -> None:
         )
 
 
+def check_machine(version: str, java: str, scala: str) -> None:
+    """Raise an error for a session whose Java or Scala our classes for its Spark were not compiled for."""
+    oldest = java_needed(line_of(version))
+    release = re.match(r"(?:1\.)?(\d+)", java)
+    if release is not None and int(release[1]) < oldest:
+        raise TableError(
+            f"IndexTables needs Java {oldest} or later with Spark {version}, and this session runs Java "
+            f"{java}. Start its driver with a newer one.",
+            java=java,
+        )
+    if line_of(version) < (4, 0) and not scala.startswith("2.12."):
+        raise TableError(
+            f"IndexTables needs a Spark {version} that was built with Scala 2.12, and this one was built "
+            f"with Scala {scala}. Choose an image with Scala 2.12, or Spark 4.0 or later.",
+            scala=scala,
+        )
+
+
 def check_retyped(column: Sequence[str]) -> None:
     """Refuse to change the type of a column where Spark could not read the rows that are there."""
     if installed() < (4, 0):
@@ -126,14 +144,6 @@ def builder_field(builder: Any, name: str) -> Any:
 def writer_mode(writer: Any) -> str:
     """The save mode of a batch writer of the JVM."""
     return str(builder_state(writer, "curmode" if installed() >= (4, 0) else "mode").name())
-
-
-def is_laid_out(writer: Any) -> bool:
-    """Whether a batch writer of the JVM was told to bucket, sort or cluster the rows."""
-    names = ["numBuckets", "sortColumnNames"]
-    if installed() >= (4, 0):
-        names.append("clusteringColumns")
-    return any(builder_state(writer, name).isDefined() for name in names)
 
 
 # ---- DataFrames ----

@@ -16,7 +16,7 @@ from indextables.ops.write.commit import outcome
 from indextables.ops.write.rows import effective, plan_write
 from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.read.planner import conjunction, hadoop_paths
-from indextables.spark.requests import WriteRequest
+from indextables.spark.requests import NO_LAYOUT, WriteRequest, save_mode
 from indextables.spark.write.job import Job, run_job, schema_of, written
 from indextables.spark.write.save import save_frame
 
@@ -24,15 +24,24 @@ if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
     from indextables.predicate.tree import Node
 
+# Spark's names for what partitionBy and clusterBy were given, as JSON.
+_PARTITIONED_BY, _CLUSTERED_BY = "__partition_columns", "__clustering_columns"
+
 
 def save(request: JvmRequest) -> dict[str, Any]:
-    """`save(path)` of a front end that is not Python."""
+    """`save(path)` of every front end but Spark Connect."""
     arguments = request.arguments
-    modes = {"ErrorIfExists": "error"}
-    mode = modes.get(arguments["mode"], str(arguments["mode"]).lower())
-    save_frame(
-        request.spark, request.frame("data"), WriteRequest(request.path, mode, dict(arguments["given"]))
+    options = dict(arguments["given"])
+    partition_by = options.pop(_PARTITIONED_BY, None)
+    if _CLUSTERED_BY in options:
+        raise TableError(NO_LAYOUT)
+    save_request = WriteRequest(
+        request.path,
+        save_mode(str(arguments["mode"])),
+        options,
+        None if partition_by is None else tuple(json.loads(partition_by)),
     )
+    save_frame(request.spark, request.frame("data"), save_request)
     return {}
 
 

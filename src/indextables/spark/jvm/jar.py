@@ -24,7 +24,7 @@ from typing import Any
 
 from indextables.errors import TableError
 from indextables.spark.jvm.sources import digest, sources_for
-from indextables.spark.versions import line_of
+from indextables.spark.versions import check_machine, line_of
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,8 @@ _LOADER = "MutableURLClassLoader"
 def put_on_class_path(spark: Any) -> None:
     """Add the classes to a session's driver, unless `spark.jars` already did."""
     jvm = spark.sparkContext._jvm
+    java = str(jvm.java.lang.System.getProperty("java.version"))
+    check_machine(str(spark.version), java, str(jvm.scala.util.Properties.versionNumberString()))
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loaded = _loaded_sources(jvm, loader)
     if loaded == digest():

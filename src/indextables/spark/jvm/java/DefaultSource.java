@@ -41,16 +41,19 @@ public class DefaultSource implements DataSourceRegister, TableProvider, Creatab
     return new IndexTable("indextables.`" + path + "`", path, options, when, true);
   }
 
+  /** `save(path)`: Spark gives the columns of partitionBy and clusterBy as options of its own. */
   public BaseRelation createRelation(SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset data) {
-    HashMap stored = new HashMap(CaseClasses.java(options));
+    Map given = written(options);
     HashMap objects = new HashMap();
     objects.put("data", data);
-    Object path = stored.remove("path");
-    Bridge.call("save", Bridge.map(new Object[] {"path", path, "given", stored, "mode", mode.name()}), objects);
-    HashMap read = new HashMap();
-    read.put("path", path);
-    return table(read).relation(null);
+    Bridge.call("save", Bridge.map(new Object[] {"path", pathOf(given), "given", given, "mode", mode.name()}), objects);
+    return new Written(context, data.schema());
   }
+
+  // since 4.0
+  /** Which types can be written is decided with the rest of the schema, and said in the same words. */
+  public boolean supportsDataType(org.apache.spark.sql.types.DataType type) { return true; }
+  // end
 
   public scala.Tuple2 sourceSchema(SQLContext context, scala.Option schema, String name, scala.collection.immutable.Map options) {
     return new scala.Tuple2("indextables", createSource(context, null, schema, name, options).schema());
@@ -84,6 +87,21 @@ public class DefaultSource implements DataSourceRegister, TableProvider, Creatab
     }
     if (path == null) throw new IllegalArgumentException("format(\"indextables\") needs the path of a table: load(\"/path\")");
     return path;
+  }
+
+  /** What Spark asks for after `save`, to look for caches of it. It reads nothing: caches follow our commits. */
+  private static class Written extends BaseRelation {
+    private final SQLContext context;
+    private final StructType columns;
+
+    Written(SQLContext context, StructType columns) {
+      this.context = context;
+      this.columns = columns;
+    }
+
+    public SQLContext sqlContext() { return context; }
+
+    public StructType schema() { return columns; }
   }
 
   /** Other names of the format, which are those of classes elsewhere. */
