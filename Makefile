@@ -68,11 +68,11 @@ test-wheel: wheel ## install the wheel into empty environments, and use it there
 	$(BIN)/python scripts/test_wheel.py
 
 test-spark: wheel ## run the whole Spark suite from the wheel on SPARK=3.5, 4.0, 4.1, 4.2 or 4.3
-	$(BIN)/python scripts/test_spark.py $(SPARK) -m "spark and not long" $(SHARDS) tests
+	$(BIN)/python scripts/test_spark.py $(SPARK) whole --keep $(SHARDS)
 
 test-spark-core: wheel ## run its core, every verb and door once, on Spark 3.5 and 4.0
-	$(BIN)/python scripts/test_spark.py 3.5 -m core tests/spark
-	$(BIN)/python scripts/test_spark.py 4.0 -m core tests/spark
+	$(BIN)/python scripts/test_spark.py 3.5 core
+	$(BIN)/python scripts/test_spark.py 4.0 core
 
 check: $(STAMP) ## lint, check the format and the types, Python's and Java's
 	$(BIN)/ruff check .

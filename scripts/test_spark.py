@@ -1,8 +1,9 @@
-"""Run the tests of Spark from the wheel, on one line of Spark: `test_spark.py 3.5 [pytest's arguments]`.
+"""Run the tests of Spark from the wheel, on a line of Spark: `test_spark.py 3.5 core|whole [--keep]`.
 
 The environment, build/spark-3.5, holds the wheel with its extras, the PySpark that pyproject.toml names for
-the line, and what the tests import. Nothing may be compiled: the wheel carries the classes. What a run of the
-whole suite came to is written to tests/spark_versions.json, from which docs/deploy.md has its table.
+the line, and what the tests import. Nothing may be compiled: the wheel carries the classes. With `--keep` the
+figures are written to tests/spark_versions.json, from which docs/deploy.md has its table. Further arguments
+are pytest's.
 """
 
 from __future__ import annotations
@@ -21,17 +22,24 @@ from sparks import ROOT, sparks
 RECORD = ROOT / "tests" / "spark_versions.json"
 
 
+SUITES = {"core": ["-m", "core", "tests/spark"], "whole": ["-m", "spark and not long", "tests"]}
+
+
 def main() -> int:
     """The exit code of pytest, or 1 where something was compiled or a test of the core was skipped."""
-    line, *arguments = sys.argv[1:]
+    line, suite, *arguments = sys.argv[1:]
     if line not in sparks():
         sys.exit(f"SPARK={line} is no line of Spark that pyproject.toml names: {', '.join(sparks())}")
+    keeping = "--keep" in arguments
     place = ROOT / "build" / f"spark-{line}"
     python = environment(place, sparks()[line])
     results, cache = place / "results.xml", place / "cache"
     began = time.monotonic()
     code = subprocess.run(
-        [python, "-m", "pytest", "-p", "no:cacheprovider", f"--junit-xml={results}", *arguments],
+        [
+            *(python, "-m", "pytest", "-p", "no:cacheprovider", f"--junit-xml={results}", *SUITES[suite]),
+            *(argument for argument in arguments if argument != "--keep"),
+        ],
         cwd=ROOT,
         env={**os.environ, "XDG_CACHE_HOME": str(cache)},
         check=False,
@@ -41,10 +49,10 @@ def main() -> int:
     sys.stdout.write(f"Spark {sparks()[line]}: {json.dumps(outcome, indent=1)}\n")
     if compiled:
         sys.exit(f"the wheel has no classes for Spark {line}: {compiled[0]} was compiled")
-    if "core" in arguments and outcome["skipped"]:
+    if suite == "core" and outcome["skipped"]:
         sys.exit("a test of the core was skipped, and every version has to pass all of them")
-    if "spark and not long" in arguments:
-        keep(sparks()[line], {**outcome, "minutes": round((time.monotonic() - began) / 60)})
+    if keeping:
+        keep(sparks()[line], suite, {**outcome, "seconds": round(time.monotonic() - began)})
     return code
 
 
@@ -76,13 +84,13 @@ def outcomes(results: Path) -> dict[str, object]:
     return {"passed": counts["tests"] - failed - counts["skipped"], "failed": failed, "skipped": reasons}
 
 
-def keep(version: str, outcome: dict[str, object]) -> None:
-    """Write the outcome of a whole run beside those of the other versions."""
+def keep(version: str, suite: str, outcome: dict[str, object]) -> None:
+    """Write the outcome of a run beside those of the other versions and of the other suite."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.strip()
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    record[version] = {"commit": commit, **outcome}
+    record[f"{version} {suite}"] = {"commit": commit, **outcome}
     RECORD.write_text(json.dumps(dict(sorted(record.items())), indent=1) + "\n", encoding="utf-8")
 
 

@@ -183,12 +183,13 @@ def deploy() -> str:
     before, _, rest = (DOCS / "deploy.md").read_text().partition(_SPARKS_FROM)
     _, _, after = rest.partition(_TO)
     lines = [
-        "| Spark | passed | failed | skipped, and why | minutes | commit |",
-        "| --- | --: | --: | --- | --: | --- |",
+        "| Spark | suite | passed | failed | skipped, and why | seconds | commit |",
+        "| --- | --- | --: | --: | --- | --: | --- |",
     ]
-    for version, run in (json.loads(_SPARKS.read_text()) if _SPARKS.exists() else {}).items():
+    for name, run in (json.loads(_SPARKS.read_text()) if _SPARKS.exists() else {}).items():
         skipped = "; ".join(f"{count} {reason}" for reason, count in run["skipped"].items())
-        cells = (version, run["passed"], run["failed"], skipped, run["minutes"], run["commit"])
+        counts = (run["passed"], run["failed"], skipped, run["seconds"], run["commit"])
+        cells = (*name.split(), *counts)
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return before + _SPARKS_FROM + "\n" + "\n".join(lines) + "\n" + _TO + after
 

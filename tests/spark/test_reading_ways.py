@@ -77,3 +77,7 @@ def test_in_a_session_of_its_own(tmp_path: Path, kind: str) -> None:
     assert said["inserted"] == 21
     assert said["search_df"] == [21, 28, 35]
     assert said["error"] == "NotATableError"
+    if kind == "connect":
+        assert said["wrapped"] == ["convert_exception", "load", "insertInto", "sql", "save"]
+        assert said["differing"] == []
+        assert said["others"] == [[1, "mon"]] * 2

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 import indextables as it
+from support.patched import call_for_others, call_for_ours, differing, patched
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("message", pa.string()), ("p", pa.string()), ("n", pa.struct([("a", pa.int32())]))]
@@ -120,6 +121,10 @@ def main(kind: str, directory: str) -> None:
         said["inserted"] = spark.sql("SELECT count(*) FROM v").first()[0]
         found = it.Table.open(path, spark=spark).search_df("seven", where="id > 20", columns=["id"])
         said["search_df"] = sorted(row.id for row in found.collect())
+        if kind == "connect":
+            said["wrapped"], said["differing"] = list(patched(spark)), differing(spark)
+            call_for_ours(spark, os.path.join(directory, "ours"))
+            said["others"] = call_for_others(spark, os.path.join(directory, "others"))
         try:
             spark.read.format("indextables").load(target + "x")
         except Exception as error:
