@@ -45,7 +45,7 @@ def call_for_ours(spark: Any, path: str) -> None:
     else:
         raise AssertionError("a schema was taken")
     loaded = spark.read.load(path=path, format="indextables")
-    loaded.createOrReplaceTempView("patched_view")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW patched_view USING indextables OPTIONS (path '{path}')")
     rows.write.insertInto("patched_view", False)
     rows.limit(1).write.insertInto(tableName="patched_view", overwrite=True)
     assert it.Table.open(path).count() == 1
