@@ -9,7 +9,7 @@ stored only where it is above one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -58,29 +58,14 @@ def is_cut(frequency: Any, rows: int) -> Any:
 _BELOW = (np.uint64(1) << np.arange(64, dtype=np.uint64)) - np.uint64(1)
 
 
-def _bit_count(words: Array) -> Array:
-    """The same in numpy before 2.0: sums of neighbouring bits, pairs, fours and bytes."""
-    pairs = words - ((words >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    fours = (pairs & np.uint64(0x3333333333333333)) + (
-        (pairs >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    eights = (fours + (fours >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    counts: Array = ((eights * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.uint8)
-    return counts
-
-
-bit_count: Callable[[Array], Array] = getattr(np, "bitwise_count", _bit_count)
-"""How many bits are set in each 64-bit word."""
-
-
 def ranks(bits: Array, at: Array) -> Array:
     """For each number, how many smaller numbers are set in a bitmap."""
     words = bits.view(np.uint64)
     before = np.zeros(len(words), np.int64)
-    bit_count(words[:-1]).cumsum(out=before[1:])
+    np.bitwise_count(words[:-1]).cumsum(out=before[1:])
     word = at >> 6
     below: Array = before.take(word)
-    below += bit_count(words.take(word) & _BELOW.take(at & 63))
+    below += np.bitwise_count(words.take(word) & _BELOW.take(at & 63))
     return below
 
 
@@ -122,7 +107,7 @@ def unpack(bits: Array) -> Array:
     filter.
     """
     whole = bits.view(np.uint64)
-    if int(bit_count(whole).sum(dtype=np.int64)) * _THICK > len(bits) * 8:
+    if int(np.bitwise_count(whole).sum(dtype=np.int64)) * _THICK > len(bits) * 8:
         return np.unpackbits(bits, bitorder="little").view(bool).nonzero()[0].astype(np.uint32)
     words = whole.nonzero()[0]
     if len(words) * _SPARSE < len(bits) // 8:

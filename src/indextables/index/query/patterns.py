@@ -14,7 +14,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from indextables.index.codec.lists import bit_count
 from indextables.index.codec.numbers import Array
 from indextables.lazy import pc
 from indextables.records import dataclass
@@ -127,7 +126,7 @@ def _alike(letters: Array, word: str, edits: int) -> Array:
     target = np.bitwise_or.reduce([np.uint64(1) << np.uint64(ord(char) & 63) for char in (*word, "\0")])
     # Short words are padded with zeros, so the bit for zero means nothing.
     bits |= np.uint64(1)
-    missing, extra = bit_count(target & ~bits), bit_count(bits & ~target)
+    missing, extra = np.bitwise_count(target & ~bits), np.bitwise_count(bits & ~target)
     return np.asarray((missing <= edits) & (extra <= edits))
 
 

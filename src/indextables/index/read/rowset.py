@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from indextables.index.codec.lists import bit_count, empty_bits, has, pack, unpack
+from indextables.index.codec.lists import empty_bits, has, pack, unpack
 from indextables.index.codec.numbers import Array
 
 DENSE = 64
@@ -67,7 +67,7 @@ class RowSet:
         """Number of rows in the set."""
         if self._count is None:
             assert self._bits is not None
-            self._count = int(bit_count(self._bits.view(np.uint64)).sum(dtype=np.int64))
+            self._count = int(np.bitwise_count(self._bits.view(np.uint64)).sum(dtype=np.int64))
         return self._count
 
     def array(self) -> Array:
