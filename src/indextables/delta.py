@@ -63,10 +63,9 @@ class DeltaTable(Handle["DeltaSnapshot"]):
 
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version whose commit is still there, newest first."""
-        from indextables.log.delta.history import delta_timeline
-        from indextables.log.history import history_table
+        from indextables.ops.delta.describe import history_rows
 
-        return history_table(delta_timeline(self._snapshot.source, self.metadata.configuration), limit)
+        return history_rows(self._snapshot, limit)
 
     def describe(self) -> Description:
         """What the log says about the version this handle reads."""
@@ -82,12 +81,18 @@ class DeltaTable(Handle["DeltaSnapshot"]):
         self._snapshot = open_snapshot(self.uri, options=snapshot.opened_with(), runtime=snapshot.runtime)
         return self
 
-    def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
-        """The live files that can hold a matching row, in the order of the log."""
-        from indextables.ops.delta.scan import files
+    def files(
+        self, where: Any = None, engine: str = "auto", columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The live files that can hold a matching row, in the order of the log.
+
+        `columns` names the columns of the result, such as `["path", "size"]`: of the log only what they need
+        is read. Beside the default ones there are uri, min, max, max_number, null_count, data_change, tags.
+        """
+        from indextables.ops.read.scan import files
 
         node = self._node(where)
-        rows, self._record = files(self._snapshot, node, engine)
+        rows, self._record = files(self._snapshot, node, engine, columns)
         return _with_scan(rows, self._snapshot, self._record)
 
     def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> Rows:
@@ -185,44 +190,63 @@ def files(  # noqa: PLR0917 - the names are the interface
     spark: Any = None,
     engine: str = "auto",
     options: Mapping[str, str] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> pa.Table:
     """Return the live files of a Delta table as Arrow, in the order of its log.
 
     `where` leaves out the files that cannot hold a matching row. Columns: path
     (decoded), dv (unique id of the deletion vector), size, modification_time,
     num_records (deleted rows included), partition_values (typed), stats (as
-    written), deletion_vector. How the list came about is in its schema's
-    metadata, and in `last_scans`.
+    written), deletion_vector; with `columns` those it names, and only what they
+    need is read of the log. How the list came about is in its schema's metadata,
+    and in `last_scans`.
     """
-    return DeltaTable.open(uri, version, as_of, spark, options).files(where, engine)
+    return DeltaTable.open(uri, version, as_of, spark, options).files(where, engine, columns)
 
 
-def replay(spark: Any, uri: Any, version: int | None = None, options: Mapping[str, str] | None = None) -> Any:
-    """Return the live files as a DataFrame that stays on the cluster; `apply_skipping` prunes it there."""
-    return delta_frames().replay(spark, _snapshot(uri, version, None, spark, options))
+def replay(  # noqa: PLR0917 - the names are the interface
+    spark: Any,
+    uri: Any,
+    version: int | None = None,
+    as_of: Moment | None = None,
+    num_partitions: int | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Any:
+    """Return the live files as a DataFrame that stays on the cluster; `apply_skipping` prunes it there.
+
+    With `num_partitions` the files are spread over so many partitions.
+    """
+    if num_partitions is not None and num_partitions < 1:
+        raise OptionError(f"num_partitions is {num_partitions}; give a number from 1, or leave it out")
+    return delta_frames().replay(spark, _snapshot(uri, version, as_of, spark, options), num_partitions)
 
 
-def apply_skipping(df: Any, schema: Any, where: Any) -> Any:
+def apply_skipping(
+    frame: Any, schema: Any, where: Any = None, *, partition_filters: Any = None, data_filters: Any = None
+) -> Any:
     """Leave out of a replayed DataFrame the files that cannot hold a row matching `where`.
 
-    `schema` is the table's: a pyarrow.Schema, a Spark StructType or its JSON
-    text. A file without statistics is always kept.
+    `schema` is the table's: a pyarrow.Schema, a Spark StructType or its JSON text. A filter is SQL text, a
+    `col(...)` expression or a Spark Column, or a list of them, which all have to hold. `partition_filters`
+    are decided by partition values alone, and `data_filters` by statistics alone. A file without statistics
+    is always kept.
     """
-    return delta_frames().apply_skipping(df, schema, where)
+    return delta_frames().apply_skipping(frame, schema, where, partition_filters, data_filters)
 
 
-def read(
+def read(  # noqa: PLR0917 - the names are the interface
     spark: Any,
     uri: Any,
     where: Any = None,
     version: int | None = None,
+    as_of: Moment | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Any:
     """Return the live rows of a Delta table as a DataFrame, deletion vectors applied.
 
     `where` filters the rows exactly, and files that cannot match are not read.
     """
-    return delta_frames().read(spark, _snapshot(uri, version, None, spark, options), where)
+    return delta_frames().read(spark, _snapshot(uri, version, as_of, spark, options), where)
 
 
 def last_scans(uri: Any = None, limit: int = 10) -> list[Scan]:

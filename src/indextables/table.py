@@ -128,11 +128,17 @@ class Table(Handle["Snapshot"]):
 
     # Reading
 
-    def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
-        """The live files that can hold a matching row, one row each, sorted by path."""
+    def files(
+        self, where: Any = None, engine: str = "auto", columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The live files that can hold a matching row, one row each, sorted by path.
+
+        `columns` names the columns of the result, such as `["path", "size"]`: of the log only what they need
+        is read.
+        """
         from indextables.ops.read import scan
 
-        files, self._record = scan.files(self._snapshot, where, engine)
+        files, self._record = scan.files(self._snapshot, where, engine, columns)
         return files
 
     def scan(

@@ -1,4 +1,4 @@
-"""Delta tables through Spark's own doors: load, SQL by path, views, and a Column as a filter."""
+"""Delta tables through Spark's own doors: load, SQL by path and name, views, and a Column as a filter."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def append(log, path, ids, part, **more):
 @pytest.fixture(params=["plain", "vectors", "vectors and mapped"])
 def log(request, tmp_path):
     kinds = {"vectors": "vectors" in request.param, "mapped": "mapped" in request.param}
-    return sales(tmp_path / "a [table] %41", **kinds)
+    # Spark decodes what looks like an escape in a LOCATION.
+    return sales(tmp_path / ("a [table]" if "named" in request.fixturenames else "a [table] %41"), **kinds)
 
 
 def path_of(log):
@@ -220,6 +221,139 @@ def test_a_column_that_spark_cannot_resolve_is_its_error(spark, log):
         it.DeltaTable.open(path_of(log), spark=spark).files(F.col("nowhere") > 1)
 
 
+@pytest.fixture
+def named(spark, log):
+    """A name for a Delta table."""
+    location = path_of(log).replace("'", "\\'")
+    spark.sql(f"CREATE TABLE named_delta USING indextables LOCATION '{location}'")
+    yield "named_delta"
+    spark.sql("DROP TABLE IF EXISTS named_delta")
+
+
+@pytest.mark.core
+def test_a_named_delta_table_is_read_by_queries_of_every_kind(spark, log, named, rows):
+    assert spark.table(named).columns == ["id", "p", "name"]
+    assert ids(spark.table(named)) == rows
+    assert ids(spark.sql("SELECT id FROM named_delta WHERE id > 12 AND p = 'x1'")) == [
+        at for at in rows if 12 < at < 20 or at >= 30
+    ]
+    counted = spark.sql("SELECT p, count(*) AS n, max(name) AS most FROM named_delta GROUP BY p ORDER BY p")
+    assert [row["n"] for row in counted.collect()] == [20, len(rows) - 20]
+    both = "SELECT a.id FROM named_delta a JOIN named_delta b ON a.id = b.id + 10 WHERE a.p = 'x0'"
+    assert ids(spark.sql(both)) == [at for at in rows if 20 <= at < 30 and at - 10 in rows]
+    inner = "SELECT id FROM named_delta WHERE id = (SELECT max(id) FROM named_delta WHERE p = 'x0')"
+    assert ids(spark.sql(inner)) == [29]
+    assert ids(spark.sql("SELECT id FROM named_delta VERSION AS OF 1")) == list(range(10))
+    append(log, "new", [99], "x0")
+    assert ids(spark.sql("SELECT id FROM named_delta WHERE id > 38")) == [39, 99]
+
+
+def test_a_query_by_name_reads_only_the_files_its_filter_leaves(spark, log, named):
+    assert ids(spark.sql("SELECT id FROM named_delta WHERE id = 12")) == [12]
+    scan = last_scans(log.store.uri)[0]
+    assert (scan.considered, scan.kept) == (4, 1)
+    assert spark.sql("SELECT name FROM named_delta WHERE p = 'x0' AND id < 5").count() == 5
+    assert last_scans(log.store.uri)[0].kept == 1
+
+
+def test_a_named_delta_table_is_cached_once(spark, log, named, rows):
+    spark.sql("CACHE TABLE named_delta")
+    try:
+        assert ids(spark.sql("SELECT id FROM named_delta")) == rows
+        before = len(last_scans(log.store.uri, 1000))
+        assert ids(spark.sql("SELECT id FROM named_delta WHERE id < 3")) == [0, 1, 2]
+        assert len(last_scans(log.store.uri, 1000)) == before
+    finally:
+        spark.sql("UNCACHE TABLE named_delta")
+
+
+def test_a_named_delta_table_says_what_it_is(spark, log, named, rows):
+    by_path = f"indextables.`{path_of(log)}`"
+    for subject in (named, by_path):
+        detail = spark.sql(f"DESCRIBE DETAIL {subject}").first()
+        assert (detail["provider"], detail["num_files"], detail["num_rows"]) == ("delta", 4, len(rows))
+        assert [row["version"] for row in spark.sql(f"DESCRIBE HISTORY {subject} LIMIT 2").collect()] == [
+            4,
+            3,
+        ]
+        properties = {
+            row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {subject}").collect()
+        }
+        assert properties["delta.minReaderVersion"] == str(
+            it.DeltaTable.open(path_of(log)).protocol.min_reader_version
+        )
+        listed = spark.sql(f"DESCRIBE INDEXTABLES FILES {subject} COLUMNS (path, size) WHERE id = 12")
+        assert (listed.columns, listed.count()) == (["path", "size"], 1)
+    assert [row[0] for row in spark.sql(f"SHOW PARTITIONS {named}").collect()] == ["p=x0", "p=x1"]
+    shown = spark.sql(f"SHOW PARTITIONS {by_path}").collect()
+    assert [(row["p"], row["num_rows"]) for row in shown] == [("x0", 20), ("x1", len(rows) - 20)]
+    described = {
+        row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE EXTENDED {named}").collect()
+    }
+    assert (described["id"], described["Provider"]) == ("bigint", "indextables")
+
+
+CHANGES = [
+    ("INSERT INTO {t} VALUES (1, 'x', 'y')", "INSERT"),
+    ("INSERT OVERWRITE {t} VALUES (1, 'x', 'y')", "INSERT"),
+    ("INSERT INTO {t} REPLACE WHERE p = 'x0' VALUES (1, 'x0', 'y')", "INSERT"),
+    ("DELETE FROM {t} WHERE id = 3", "DELETE"),
+    ("DELETE FROM {t}", "DELETE"),
+    ("UPDATE {t} SET id = 4", "UPDATE"),
+    ("MERGE INTO {t} USING (SELECT 3L AS id) s ON s.id = {t}.id WHEN MATCHED THEN DELETE", "MERGE"),
+    ("TRUNCATE TABLE {t}", "TRUNCATE TABLE"),
+    ("ALTER TABLE {t} ADD COLUMN x INT", "ALTER TABLE"),
+    ("ALTER TABLE {t} SET TBLPROPERTIES ('a.b' = 'c')", "ALTER TABLE"),
+    ("ALTER TABLE {t} DROP PARTITION (p = 'x0')", "ALTER TABLE DROP PARTITION"),
+    ("ALTER TABLE {t} ADD PARTITION (p = 'x9')", "ALTER TABLE ADD PARTITION"),
+    ("CREATE OR REPLACE TABLE {t} USING indextables LOCATION '{l}' AS SELECT 1 AS id", "REPLACE TABLE"),
+    ("CREATE TABLE other USING indextables LOCATION '{l}' AS SELECT 1 AS id", "CREATE TABLE"),
+    ("OPTIMIZE {t}", "OPTIMIZE"),
+    ("VACUUM {t}", "VACUUM"),
+    ("RESTORE TABLE {t} TO VERSION AS OF 1", "RESTORE"),
+    ("CHECKPOINT INDEXTABLES {t}", "CHECKPOINT INDEXTABLES"),
+    ("DROP INDEXTABLES PARTITIONS FROM {t} WHERE p = 'x0'", "DROP INDEXTABLES PARTITIONS"),
+    ("TRUNCATE INDEXTABLES TIME TRAVEL {t}", "TRUNCATE INDEXTABLES TIME TRAVEL"),
+]
+
+
+def test_every_change_of_a_named_delta_table_is_refused_by_its_words(spark, log, named, rows):
+    location = path_of(log)
+    before = sorted(meta.path for meta in log.store.list())
+    for text, words in CHANGES:
+        with pytest.raises(TableError, match=f"{words}.* is not possible: .* is a Delta table, which"):
+            spark.sql(text.format(t=named, l=location)).collect()
+    with pytest.raises(TableError, match="which keeps its columns"):
+        spark.sql(f"CREATE TABLE other (id LONG) USING indextables LOCATION '{location}'")
+    assert sorted(meta.path for meta in log.store.list()) == before
+    assert ids(spark.table(named)) == rows
+
+
+def test_the_name_of_a_delta_table_is_changed_and_dropped_without_the_table(spark, log, named, rows):
+    spark.sql("ALTER TABLE named_delta RENAME TO renamed_delta")
+    assert ids(spark.table("renamed_delta")) == rows
+    spark.sql("DROP TABLE renamed_delta")
+    assert ids(spark.read.format("indextables").load(path_of(log))) == rows
+
+
+@pytest.mark.core
+def test_delta_without_its_package_is_answered_with_how_to_read_it(spark, tmp_path):
+    sales(tmp_path / "t")
+    path = str(tmp_path / "t")
+    for ask in (
+        lambda: spark.sql(f"SELECT * FROM delta.`{path}`"),
+        lambda: spark.table(f"delta.`{path}`"),
+    ):
+        with pytest.raises(CommandError, match=f"use indextables.`{path}` in SQL"):
+            ask()
+    for ask in (
+        lambda: spark.read.format("delta").load(path),
+        lambda: spark.range(1).write.format("delta").save(f"{path}-new"),
+    ):
+        with pytest.raises(CommandError, match="reads Delta tables without it, and never writes them"):
+            ask()
+
+
 def test_golden_tables_load_natively_with_the_rows_of_the_reader_without_spark(spark):
     """K7: one table of every kind that Spark's reader needs help with, and several that it does not."""
     for name in (
@@ -233,3 +367,5 @@ def test_golden_tables_load_natively_with_the_rows_of_the_reader_without_spark(s
         loaded = spark.read.format("indextables").load(path).toArrow()
         assert loaded.column_names == ours.column_names, name
         assert sorted(map(str, loaded.to_pylist())) == sorted(map(str, ours.to_pylist())), name
+        by_path = spark.sql(f"SELECT * FROM indextables.`{path}`").toArrow()
+        assert sorted(map(str, by_path.to_pylist())) == sorted(map(str, ours.to_pylist())), name

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import random
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 import indextables as it
-from indextables.errors import CorruptLogError, MissingSplitError
+from indextables.errors import CorruptLogError, MissingSplitError, OptionError, PredicateError
 from indextables.log.delta import snapshot as snapshots
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import choose
+from indextables.log.scans import last_scans
 from indextables.options import Options
 from indextables.spark.replay.engine import SparkEngine
 from indextables.spark.session import runtime_of
@@ -422,3 +427,87 @@ def test_the_version_before_a_torn_one_is_read_by_number_and_by_time(spark, tmp_
     assert spark.sql(f"SELECT * FROM indextables.`{uri}` TIMESTAMP AS OF '{moment}'").count() == 2
     with pytest.raises(CorruptLogError, match="can be opened: 0-2"):
         spark.read.format("indextables").load(uri).count()
+
+
+@pytest.fixture(scope="module")
+def by_day(tmp_path_factory):
+    """Ten files of ten rows in two partitions, five of them behind a checkpoint."""
+    log = DeltaLog(
+        open_store(tmp_path_factory.mktemp("days") / "t"), schema_string(n="long", p="string"), ("p",)
+    )
+    for number in range(10):
+        rows = {"n": list(range(number * 10, number * 10 + 10))}
+        put_rows(log, f"f{number}", rows, partitionValues={"p": "even" if number % 2 == 0 else "odd"})
+        if number == 4:
+            log.checkpoint("classic")
+    return log
+
+
+def paths(frame):
+    return sorted(row["path"] for row in frame.select("path").collect())
+
+
+def test_filters_of_every_form_skip_the_same_files(spark, by_day):
+    frame, snapshot = it.delta.replay(spark, by_day.store.uri), it.DeltaTable.open(by_day.store.uri)
+    text = "n > 62 AND p = 'odd'"
+    for where in (
+        text,
+        (it.col("n") > 62) & (it.col("p") == "odd"),
+        (F.col("n") > 62) & (F.col("p") == "odd"),
+        ["n > 62", F.col("p") == "odd"],
+    ):
+        for schema in (
+            snapshot.schema,
+            snapshot.spark_schema,
+            T.StructType.fromJson(json.loads(snapshot.spark_schema)),
+        ):
+            assert paths(it.delta.apply_skipping(frame, schema, where)) == ["f7", "f9"]
+    assert paths(it.delta.apply_skipping(frame, snapshot.schema)) == sorted(f"f{at}" for at in range(10))
+    # What statistics cannot decide skips nothing.
+    assert len(paths(it.delta.apply_skipping(frame, snapshot.schema, F.rand() > 2))) == 10
+
+
+def test_partition_and_data_filters_are_given_apart(spark, by_day):
+    frame, schema = it.delta.replay(spark, by_day.store.uri), it.DeltaTable.open(by_day.store.uri).schema
+    for by_partition, by_data in (
+        ("p = 'odd'", "n > 62"),
+        (F.col("p") == "odd", [F.col("n") > 62, "n < 90"]),
+    ):
+        skipped = it.delta.apply_skipping(frame, schema, partition_filters=by_partition, data_filters=by_data)
+        assert paths(skipped)[0] == "f7"
+    assert len(paths(it.delta.apply_skipping(frame, schema, partition_filters="p = 'odd'"))) == 5
+    assert paths(it.delta.apply_skipping(frame, schema, "n < 5", partition_filters="p = 'even'")) == ["f0"]
+    with pytest.raises(PredicateError, match="partition_filters has a filter on n; give it in data_filters"):
+        it.delta.apply_skipping(frame, schema, partition_filters="n = 1")
+    with pytest.raises(PredicateError, match="data_filters has a filter on p; give it in partition_filters"):
+        it.delta.apply_skipping(frame, schema, data_filters="p = 'odd'")
+
+
+def test_a_replay_takes_a_version_a_moment_and_a_number_of_partitions(spark, by_day):
+    uri = by_day.store.uri
+    times = {row["version"]: row["timestamp"] for row in it.DeltaTable.open(uri).history().to_pylist()}
+    assert paths(it.delta.replay(spark, uri, version=3)) == ["f0", "f1", "f2"]
+    assert paths(it.delta.replay(spark, uri, as_of=times[3])) == ["f0", "f1", "f2"]
+    assert it.delta.read(spark, uri, as_of=times[3]).count() == 30
+    spread = it.delta.replay(spark, uri, num_partitions=3)
+    assert (spread.rdd.getNumPartitions(), len(paths(spread))) == (3, 10)
+    with pytest.raises(OptionError, match="num_partitions is 0"):
+        it.delta.replay(spark, uri, num_partitions=0)
+    with pytest.raises(OptionError, match="not both"):
+        it.delta.replay(spark, uri, version=1, as_of=times[3])
+
+
+def test_several_scans_of_one_query_replay_the_log_once(spark, by_day):
+    """Each scan prunes for itself, at once with the others, and what one read of the log serves all."""
+    uri = by_day.store.uri
+    snapshots._recent.invalidate()
+    frame = spark.read.format("indextables").load(uri)
+    before = len(last_scans(uri, 1000))
+    parts = [frame.filter(f"n >= {at * 10} AND n < {at * 10 + 5}") for at in range(5)]
+    rows = reduce(lambda one, two: one.unionByName(two), parts)
+    with ThreadPoolExecutor(4) as threads:
+        counts = list(threads.map(lambda _: rows.count(), range(4)))
+    assert counts == [25] * 4
+    scans = last_scans(uri, 1000)[: len(last_scans(uri, 1000)) - before]
+    assert len(scans) >= 5
+    assert len([scan for scan in scans if "read" in scan.seconds]) == 1

@@ -77,11 +77,12 @@ def history(table: str, limit: int, settings: Flags) -> None:
 @verb
 def files(table: str, where: str | None, version: int | None, limit: int, settings: Flags) -> None:
     """List the files of a table, or those a condition leaves."""
-    live = open_table(table, settings, version).files(where=where)
+    opened = open_table(table, settings, version)
     if settings.form is not Form.TEXT:
-        render.show(live, settings.form)
+        render.show(opened.files(where=where), settings.form)
         return
-    render.show(live.slice(0, limit).select(["path", "size", "num_records"]), settings.form)
+    live = opened.files(where=where, columns=["path", "size", "num_records"])
+    render.show(live.slice(0, limit), settings.form)
     if live.num_rows > limit:
         click.echo(f"... and {live.num_rows - limit:,} more (--limit shows more, --json all)")
 

@@ -2,7 +2,7 @@
 
 The listing decides what exists. `_last_checkpoint` is only a hint: it says where a
 listing may start and what a checkpoint's checksum is. A wrong hint never changes the
-result.
+result; one that names the Avro state of the JVM system is refused.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from indextables.errors import (
 )
 from indextables.lazy import later
 from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile, digits
+from indextables.log.format.protocol import AVRO_STATE, avro_state
 from indextables.records import dataclass
 from indextables.runtime import beside
 from indextables.storage.objects import SMALL_OBJECT
@@ -92,7 +93,10 @@ def read_hint(store: Store, dialect: Dialect) -> Hint | None:
         # The hint only saves work; if the store is broken, the listing that follows raises.
         logger.warning("%s/%s cannot be read and is ignored: %s", store.uri, path, bad)
         return None
-    return dialect.decode_hint(data)
+    hint = dialect.decode_hint(data)
+    if hint is not None and hint.format == AVRO_STATE:
+        raise avro_state(store.uri)
+    return hint
 
 
 def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listing:

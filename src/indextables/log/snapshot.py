@@ -11,12 +11,18 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from indextables.cache import TtlCache
-from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
+from indextables.errors import (
+    ADVICE_ON_DAMAGE,
+    CorruptLogError,
+    NotFoundError,
+    SchemaError,
+    VersionNotFoundError,
+)
 from indextables.lazy import later, pa
 from indextables.log.format.dialect import Checkpoint, Dialect
 from indextables.log.format.protocol import LEGACY, check_readable
@@ -42,6 +48,7 @@ from indextables.model.actions import (
     SkipAction,
     TxnAction,
 )
+from indextables.model.names import no_column
 from indextables.options import Options
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.prune.missing import log_missing, shows_missing
@@ -51,6 +58,7 @@ from indextables.runtime import Runtime
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
+    from indextables.log.adds import file_table
     from indextables.log.replay import sums
     from indextables.log.segment import Segment
     from indextables.model import fields
@@ -59,6 +67,7 @@ if TYPE_CHECKING:
 else:
     sums = later("indextables.log.replay.sums")
     fields = later("indextables.model.fields")
+    file_table = later("indextables.log.adds.file_table")
     from_sql = later("indextables.predicate.build.from_sql")
 
 logger = logging.getLogger(__name__)
@@ -274,6 +283,26 @@ class Snapshot:
             return from_sql.as_node(where, self.schema, self.time_zone)
 
         return self.parsed(where, "filter", parse) if isinstance(where, str) else parse()
+
+    def files_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
+        """The columns of `files()`, or those that are named, in the order they are named in."""
+        names = self._require_file_columns(columns, file_table.COLUMNS)
+        schema = file_table.files_schema(self.schema, self.partition_columns, names)
+        return schema if names is None else pa.schema([schema.field(name) for name in names])
+
+    @staticmethod
+    def _require_file_columns(
+        columns: Sequence[str] | None, there_are: Sequence[str]
+    ) -> tuple[str, ...] | None:
+        """The names of columns of `files()`, each once; SchemaError if there is no such column."""
+        if columns is None:
+            return None
+        if isinstance(columns, str) or not columns:
+            raise SchemaError(f"columns is {columns!r}; give a list of names among {', '.join(there_are)}")
+        for name in columns:
+            if name not in there_are:
+                raise SchemaError(no_column(there_are, name, "files()"), column=name)
+        return tuple(dict.fromkeys(columns))
 
     def plan(
         self,

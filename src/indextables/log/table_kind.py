@@ -108,6 +108,15 @@ def refuse_foreign(store: Store) -> None:
         )  # fmt: skip
 
 
+def read_only(uri: str, statement: str) -> TableError:
+    """The error for a statement or a verb that would change a Delta table."""
+    return TableError(
+        f"{statement} is not possible: {uri} is a Delta table, which IndexTables reads and never writes. Run "
+        "it with the engine that writes the table, or copy the rows into a table of IndexTables.",
+        uri=uri, kind=TableKind.DELTA,
+    )  # fmt: skip
+
+
 def _is_file(store: Store) -> bool:
     """Whether the root, which lists no files, is itself an object."""
     place, name = parse_url(store.uri).parent()

@@ -271,6 +271,11 @@ class ReadOptions:
         "Addresses below which a log may name files outside its table, separated by commas; also those to "
         "which symbolic links in a local table lead.",
     )  # fmt: skip
+    allow_clone_source: bool = option(
+        "read.allowCloneSource", False, BOOLEAN,
+        "Whether a shallow clone of a Delta table may name files of the table that its own log calls its "
+        "source.",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

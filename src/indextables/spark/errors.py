@@ -26,6 +26,8 @@ _RAISED = re.compile(r"^indextables\.errors\.(\w+): (.*)", re.MULTILINE | re.DOT
 _REPORTED = re.compile(r"IllegalStateException\)?:? (\w+Error): (.*)", re.DOTALL)
 _TRAILER = re.compile(r"\n?\s*SQLSTATE: \w+.*", re.DOTALL)
 _DATABRICKS = re.compile(r"UNRESOLVED_ROUTINE\]\D*`(i?search)`")
+_DELTA_PATH = re.compile(r"TABLE_OR_VIEW_NOT_FOUND\][^\n]*?`delta`\.(`[^`\n]+`)")
+_DELTA_FORMAT = re.compile(r"DATA_SOURCE_NOT_FOUND\][^\n]*?: delta\.")
 _REMEMBERED = 256
 _MAX_CAUSES = 12
 
@@ -127,6 +129,19 @@ def search_of_databricks(text: str) -> Error | None:
     )
 
 
+def delta_without_package(text: str) -> Error | None:
+    """Our error for a Delta table in a session that does not have the package of Delta Lake."""
+    by_path = _DELTA_PATH.search(text)
+    if by_path is None and _DELTA_FORMAT.search(text) is None:
+        return None
+    path = "`/path/of/the/table`" if by_path is None else by_path[1]
+    return CommandError(
+        "this session does not have the package of Delta Lake. IndexTables reads Delta tables without it, "
+        f"and never writes them: use indextables.{path} in SQL, or "
+        f'spark.read.format("indextables").load("{path.strip("`")}").'
+    )
+
+
 def own_error(text: str) -> BaseException | None:
     """Our exception for a message of Spark's."""
     return (
@@ -135,6 +150,7 @@ def own_error(text: str) -> BaseException | None:
         or missing_split(text)
         or missing_data_file(text)
         or search_of_databricks(text)
+        or delta_without_package(text)
     )
 
 

@@ -65,7 +65,7 @@ class SharedCommand:
 
     subject: TableName
     is_spark_syntax: bool = False
-    """Whether Spark runs it by itself for a table of our catalog: SHOW PARTITIONS and ANALYZE TABLE."""
+    """Whether Spark runs it by itself for a table of our catalog: SHOW and ANALYZE TABLE."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from indextables.sql.commands import (
     Purge,
     RepairLog,
     Restore,
+    ShowProperties,
     Subject,
     TruncateHistory,
     Unneeded,
@@ -31,9 +32,11 @@ from indextables.sql.commands import (
 
 
 def result_columns(command: Command) -> pa.Schema | None:
-    """The columns of a command's rows; None for SHOW PARTITIONS, which has some of the table's."""
+    """The columns of a command's rows; None where they depend on those of the table."""
     if isinstance(command, Describe):
         return _described(command.subject)
+    if isinstance(command, ShowProperties):
+        return describe.property_columns()
     kinds: dict[type[Command], type] = {
         AnalyzeSkipping: outcomes.ColumnSuggestion,
         CheckTable: Finding,

@@ -7,11 +7,12 @@ name of a view is looked up by the Runtime of a Spark session.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indextables.connection import options_and_runtime
-from indextables.errors import CommandError
-from indextables.lazy import pa
+from indextables.errors import CommandError, NotATableError, TableError
+from indextables.lazy import later, pa
+from indextables.log.table_kind import TableKind, read_only
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.maintain import describe
 from indextables.ops.maintain.check.run import run_check
@@ -26,6 +27,7 @@ from indextables.ops.maintain.suggest_statistics import SuggestionRequest, run_s
 from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.ops.outcomes import NotNeededResult
 from indextables.ops.progress import Progress, in_notebook, silent
+from indextables.ops.read.scan import files
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
 from indextables.ops.rewrite.restore import run_restore
@@ -40,11 +42,13 @@ from indextables.sql.commands import (
     Describe,
     DropPartitions,
     InvalidateCache,
+    ListFiles,
     MergeSplits,
     Purge,
     RepairLog,
     Restore,
     ShowPartitions,
+    ShowProperties,
     Subject,
     TableName,
     TruncateHistory,
@@ -55,6 +59,15 @@ from indextables.sql.commands.grammar import is_command, parse_command
 from indextables.sql.result_columns import result_columns
 from indextables.sql.select.conditions import searched_condition
 from indextables.sql.select.run import is_select, run_select
+
+if TYPE_CHECKING:
+    from indextables.log.delta import snapshot as delta_snapshot
+    from indextables.log.delta.snapshot import DeltaSnapshot
+    from indextables.log.snapshot import Snapshot
+    from indextables.ops.delta import describe as describe_delta
+else:
+    delta_snapshot = later("indextables.log.delta.snapshot")
+    describe_delta = later("indextables.ops.delta.describe")
 
 
 def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) -> pa.Table:
@@ -82,7 +95,12 @@ def columns(text: str, spark: Any = None) -> pa.Schema:
 
     SHOW PARTITIONS has columns of the table; it only reads, and is run for them.
     """
-    schema = result_columns(parse_command(text))
+    command = parse_command(text)
+    schema = result_columns(command)
+    if isinstance(command, ListFiles):
+        options, runtime = options_and_runtime(spark, None, command.table.path)
+        uri = _address(command.table, runtime)
+        return _snapshot(TransactionLog.open(uri, options, runtime=runtime)).files_schema(command.columns)
     return sql(text, spark).schema if schema is None else schema
 
 
@@ -111,7 +129,62 @@ def run(
         return skipping_rows(uri)
     assert uri is not None
     log = TransactionLog.open(uri, resolved, runtime=runtime)
-    return _describe(command, log) if isinstance(command, Describe) else _change(command, log, progress)
+    if isinstance(command, ListFiles):
+        return files(_snapshot(log), command.where, columns=command.columns)[0]
+    try:
+        return _describe(command, log) if isinstance(command, Describe) else _change(command, log, progress)
+    except NotATableError as other:
+        if other.fields.get("kind") is not TableKind.DELTA:
+            raise
+    return _of_delta(command, _delta(log))
+
+
+def _snapshot(log: TransactionLog) -> Snapshot:
+    """The newest version of a table of ours or of Delta."""
+    try:
+        return log.snapshot(max_staleness_s=0)
+    except NotATableError as other:
+        if other.fields.get("kind") is not TableKind.DELTA:
+            raise
+    return _delta(log)
+
+
+def _delta(log: TransactionLog) -> DeltaSnapshot:
+    return delta_snapshot.open_snapshot(log.uri, options=log.options, runtime=log.runtime)
+
+
+def _of_delta(command: Command, snapshot: DeltaSnapshot) -> pa.Table:
+    """The rows of a command that reads a Delta table; every other command is refused by its words."""
+    match command:
+        case Describe(subject=Subject.STATE):
+            return describe_delta.state_rows(snapshot)
+        case Describe(subject=Subject.HISTORY):
+            return describe_delta.history_rows(snapshot, command.limit)
+        case ShowPartitions():
+            return describe_delta.partition_rows(snapshot)
+        case ShowProperties():
+            uri, properties = snapshot.store.uri, describe_delta.properties(snapshot)
+            return describe.property_rows(properties, command.key, uri)
+        case Describe():
+            raise TableError(
+                f"DESCRIBE INDEXTABLES {command.subject.value} is for tables of IndexTables, and "
+                f"{snapshot.store.uri} is a Delta table: DESCRIBE HISTORY, DESCRIBE DETAIL, SHOW PARTITIONS, "
+                "SHOW TBLPROPERTIES and DESCRIBE INDEXTABLES FILES describe it.",
+                uri=snapshot.store.uri,
+            )
+    raise read_only(snapshot.store.uri, _WORDS[type(command)])
+
+
+_WORDS: dict[type[Command], str] = {
+    AnalyzeSkipping: "ANALYZE ... FOR SKIPPING",
+    DeleteRows: "DELETE FROM INDEXTABLES",
+    DropPartitions: "DROP INDEXTABLES PARTITIONS",
+    MergeSplits: "MERGE SPLITS, or OPTIMIZE,",
+    Purge: "PURGE INDEXTABLE, or VACUUM,",
+    Restore: "RESTORE",
+    TruncateHistory: "TRUNCATE INDEXTABLES TIME TRAVEL",
+    WriteCheckpoint: "CHECKPOINT INDEXTABLES",
+}
 
 
 def _address(name: TableName, runtime: Runtime) -> str:
@@ -179,6 +252,9 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             return run_restore(log, version, progress).to_arrow()
         case ShowPartitions():
             return partition_rows(log.snapshot(max_staleness_s=0))
+        case ShowProperties():
+            configuration = log.snapshot(max_staleness_s=0).metadata.configuration
+            return describe.property_rows(configuration, command.key, log.uri)
         case DeleteRows():
             condition = searched_condition(command.where)
             deleted = run_delete(log, condition.where, progress, searches=condition.searches, with_text=True)

@@ -208,7 +208,8 @@ def require_allowed(root: Store, paths: Iterable[str]) -> None:
         f"{root.uri}: the log names {len(refused)} files outside the table{through}, below "
         f"{', '.join(roots[:_SHOWN])}{more}. They would be read with your credentials, so only places you "
         f"name are followed: if you trust this table, set {PREFIX}{ALLOWED_ROOTS} to a list of them, such "
-        f"as {','.join(roots[:_SHOWN])}",
+        f"as {','.join(roots[:_SHOWN])}. For a shallow clone of a Delta table, {PREFIX}read.allowCloneSource "
+        "follows it to the source that its log names.",
         uri=root.uri, roots=roots,
     )  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from indextables.errors import ProtocolError
@@ -42,7 +44,22 @@ def test_a_version_zero_without_protocol_is_a_legacy_table(builder):
     assert builder.log().add_files([add("b")]) == 2
 
 
-@pytest.mark.parametrize("version", [READER_VERSION + 1, 999])
+def test_a_log_of_the_jvm_systems_protocol_4_is_refused_by_name(builder):
+    with_protocol(builder, 4, 4)
+    with pytest.raises(ProtocolError, match=r"minReaderVersion = 4, which is V4 of the JVM system.*Avro"):
+        builder.log().list_files()
+
+
+def test_a_log_whose_state_is_in_avro_files_is_refused_by_name(builder):
+    """Its version files begin after the state, so that the protocol in them is gone."""
+    builder.store.delete(commit_path(0))
+    hint = {"version": 0, "size": 1, "format": "avro-state", "stateDir": "state-v00000000000000000000"}
+    builder.store.put("_transaction_log/_last_checkpoint", json.dumps(hint).encode())
+    with pytest.raises(ProtocolError, match=r"V4 of the JVM system.*Avro"):
+        builder.log().list_files()
+
+
+@pytest.mark.parametrize("version", [READER_VERSION + 2, 999])
 def test_a_table_for_newer_readers_is_refused_with_advice(builder, version):
     """B2."""
     with_protocol(builder, version, version)

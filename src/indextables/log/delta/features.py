@@ -30,7 +30,11 @@ UNDERSTOOD = frozenset(
         "variantType-preview",
     }
 )
-_ASK_CATALOG = "only its catalog knows which commits are ratified; read it through that catalog"
+_ASK_CATALOG = (
+    "its newest commits are known to its catalog alone, and the log directory is behind it; read it through "
+    "an engine that asks the catalog, copy it there with CREATE TABLE ... AS SELECT, or drop the feature "
+    "from the table"
+)
 _ASK_COORDINATOR = (
     "its newest commits are known to a commit coordinator alone, and the log directory is behind it; "
     "read it through an engine that asks the coordinator, or drop the feature from the table"

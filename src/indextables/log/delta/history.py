@@ -6,6 +6,7 @@ records them, else the time of the commit's file, adjusted so that times increas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
 
 _MARK = b'"commitInfo"'
+_CLONED_PATH = re.compile(r"(?:delta\.)?(?P<quote>`?)(?P<path>(?:\w+:)?/.*?)(?P=quote)")
+"""How a CLONE names its source where that is an address: delta.`/path`, or the path alone."""
 
 
 @dataclass(slots=True)
@@ -57,6 +60,23 @@ def delta_timeline(source: LogSource, configuration: Mapping[str, str | None]) -
             uri=source.store.uri,
         )
     return DeltaTimeline(source, files, since=recorded_since(configuration, files))
+
+
+def clone_sources(source: LogSource) -> list[str]:
+    """The addresses of the tables that this one was cloned from, as its own commits name them.
+
+    A source that has a name in a catalog instead of an address is left out: where it is, only the catalog
+    knows.
+    """
+    commits = sorted(list_log(source.store, source.dialect).commits.items())
+    timeline = DeltaTimeline(source, [file for _, file in commits])
+    infos = (timeline.info(at) for at in range(len(commits)))
+    named = [
+        _CLONED_PATH.fullmatch(str(info.operation_parameters.get("source", "")))
+        for info in infos
+        if info is not None and info.operation == "CLONE"
+    ]
+    return list(dict.fromkeys(match["path"] for match in named if match is not None))
 
 
 def _info_of(data: bytes, file: LogFile) -> CommitInfo | None:

@@ -185,6 +185,12 @@ class _Memo:
         self._tables: dict[tuple[str, tuple[int, ...]], tuple[frozenset[str], pa.Table]] = {}
         self._bytes = 0
         self._lock = threading.Lock()
+        self._reading: dict[tuple[str, tuple[int, ...]], threading.Lock] = {}
+
+    def reading(self, piece: AddRows) -> threading.Lock:
+        """Held by the scan that reads a row group, so that scans at the same time read it once."""
+        with self._lock:
+            return self._reading.setdefault((piece.path, piece.groups), threading.Lock())
 
     def get(self, piece: AddRows, names: set[str]) -> pa.Table | None:
         """The rows of a row group, if all the wanted columns are kept."""
@@ -288,8 +294,10 @@ class _Work:
         texts = statistics_paths(leaves, nulls=asks)
         names = self._names(all_groups) | {text_column(path) for path in texts}
         memo: _Memo = self._request.memo.setdefault(_MEMO, _Memo())
-        rows = memo.get(all_groups, names)
-        if rows is None:
+        with memo.reading(all_groups):
+            rows = memo.get(all_groups, names)
+            if rows is not None:
+                return rows
             with self.stages.stage("read"):
                 fields = self._names(all_groups)
                 rows = read_adds_with_texts(file, all_groups.add, fields, texts)
@@ -331,15 +339,16 @@ class _Work:
         assert checkpoint is not None
         names = self._names(piece)
         memo: _Memo = request.memo.setdefault(_MEMO, _Memo())
-        cached = memo.get(piece, names)
-        if cached is not None:
-            return cached
-        with self.stages.stage("read"):
-            table = read_adds(request.store, piece, checkpoint, names)
-            if "stats_parsed.numRecords" in names and "stats" not in names and _lacks_counts(table):
-                # Some rows have their statistics only as JSON text.
-                table = read_adds(request.store, piece, checkpoint, {*names, "stats"})
-        memo.keep(piece, names, table, request.options.replay.local_memory)
+        with memo.reading(piece):
+            cached = memo.get(piece, names)
+            if cached is not None:
+                return cached
+            with self.stages.stage("read"):
+                table = read_adds(request.store, piece, checkpoint, names)
+                if "stats_parsed.numRecords" in names and "stats" not in names and _lacks_counts(table):
+                    # Some rows have their statistics only as JSON text.
+                    table = read_adds(request.store, piece, checkpoint, {*names, "stats"})
+            memo.keep(piece, names, table, request.options.replay.local_memory)
         return table
 
     def _names(self, piece: AddRows) -> set[str]:

@@ -7,19 +7,27 @@ what was read of the checkpoint.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from indextables.cache import TtlCache
 from indextables.errors import CorruptLogError, NotFoundError
-from indextables.lazy import pc
+from indextables.lazy import pa, pc
 from indextables.log.delta.checkpoint.reader import DeltaCheckpointReader, num_adds
 from indextables.log.delta.columns import DeltaColumns, columns_of
 from indextables.log.delta.dialect import DELTA
 from indextables.log.delta.features import require_metadata, require_readable
+from indextables.log.delta.files.file_table import (
+    COLUMNS,
+    DEFAULT_COLUMNS,
+    FileProjection,
+    files_form,
+    raw_table,
+)
+from indextables.log.delta.history import clone_sources
 from indextables.log.delta.replay import DeltaColumnarEngine, DeltaReferenceEngine, DeltaRequest
 from indextables.log.delta.source import DeltaSource
 from indextables.log.delta.timestamps import version_as_of_ms
@@ -30,14 +38,10 @@ from indextables.log.replay.rule import LiveFiles, ReplayEngine, explain_choice
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import LogSource, State, load_state, refresh_state
 from indextables.model.actions import MetadataAction, ProtocolAction
-from indextables.options import Options
+from indextables.options import ALLOWED_ROOTS, Options
 from indextables.predicate.tree import Node
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.store import Store, open_store
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +111,14 @@ class DeltaSnapshot(Snapshot):
             # wrong.
             return None
         return len(manifest.inline) + sum(counts)
+
+    def files_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
+        """The columns of `files()`, or those that are named, in the order they are named in."""
+        names = self._require_file_columns(columns, COLUMNS)
+        shown = DEFAULT_COLUMNS if names is None else names
+        projection = FileProjection.of(shown, self.columns, None)
+        schema = files_form(raw_table([]), self.columns, projection, self.store).schema
+        return pa.schema([schema.field(name) for name in shown])
 
     def request(self, where: Node | None = None, columns: frozenset[str] | None = None) -> DeltaRequest:
         """The request to a replay engine for this version."""
@@ -213,6 +225,9 @@ def open_snapshot(
 ) -> DeltaSnapshot:
     """Open a version of a Delta table: by number, by time, or the newest."""
     source = delta_source(open_store(uri, options.storage), options, runtime)
+    if options.read.allow_clone_source:
+        roots = ",".join([*(options.read.allowed_roots or ()), *clone_sources(source)])
+        source = delta_source(open_store(uri, {**options.storage, ALLOWED_ROOTS: roots}), options, runtime)
     if version is None and as_of_ms is None:
         return DeltaSnapshot(source, _newest(source))
     if as_of_ms is not None:

@@ -30,10 +30,27 @@ WITH_PARQUET = ProtocolAction(
 )
 
 
+AVRO_STATE = "avro-state"
+"""The format that `_last_checkpoint` names where the JVM system keeps the state in Avro files."""
+_AVRO_VERSION = 4
+
+
+def avro_state(uri: str) -> ProtocolError:
+    """The error for a log of protocol V4 of the JVM system."""
+    return ProtocolError(
+        f"{uri} cannot be read: its protocol has minReaderVersion = {_AVRO_VERSION}, which is V4 of the JVM "
+        "system. It keeps the state of a table in Avro files, and these are not read here. Read the table "
+        "with that system and write its rows as Parquet; the page howto/from-jvm.md says how.",
+        uri=uri, min_reader_version=_AVRO_VERSION,
+    )  # fmt: skip
+
+
 def check_readable(protocol: ProtocolAction, options: Options, uri: str) -> None:
     """Raise when the table needs a newer reader, unless the option that skips this check is set."""
     if not options.transaction.check_protocol:
         return
+    if protocol.min_reader_version == _AVRO_VERSION:
+        raise avro_state(uri)
     if protocol.min_reader_version > READER_VERSION:
         raise ProtocolError(
             f"{uri} cannot be read: its protocol has minReaderVersion = {protocol.min_reader_version} and "

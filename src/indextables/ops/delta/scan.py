@@ -25,6 +25,7 @@ from indextables.ops.read.arguments import column_names, row_filter
 from indextables.ops.read.in_order import batches_in_order, in_order
 from indextables.ops.read.matching import may_survive
 from indextables.ops.read.record import Record
+from indextables.ops.read.scan import files
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.tree import Node, all_of
 from indextables.runtime import default_parallelism
@@ -33,16 +34,6 @@ from indextables.storage.store import requests_at_once, require_allowed, scans_a
 COUNTED = ("num_records", "deletion_vector")
 """The columns of files() that tell how many rows are live."""
 ReadTask = Callable[[], Iterator[pa.Table]]
-
-
-def files(
-    snapshot: DeltaSnapshot, where: Any = None, engine: str = "auto", columns: Sequence[str] | None = None
-) -> tuple[pa.Table, Record]:
-    """The live files that can hold a matching row, in the order of the log."""
-    record = Record(snapshot)
-    plan = snapshot.plan(where, columns=columns, engine=engine)
-    record.planned(plan.metrics, plan.replay)
-    return plan.files, record
 
 
 def scan(

@@ -14,11 +14,12 @@ from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES
-from indextables.ops.delta.scan import ReadTask, files, pieces_of, require_schema, row_reader
+from indextables.ops.delta.scan import ReadTask, pieces_of, require_schema, row_reader
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
 from indextables.ops.read.hints import missing_notes
 from indextables.ops.read.in_order import batches_in_order
 from indextables.ops.read.record import Record
+from indextables.ops.read.scan import files
 from indextables.ops.table_settings import rules_of
 from indextables.split.search.match import match_batch
 from indextables.storage.store import scans_at_once

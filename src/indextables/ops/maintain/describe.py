@@ -7,7 +7,7 @@ tables whose splits this version cannot read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -354,14 +354,31 @@ def skipped_rows(log: TransactionLog) -> pa.Table:
     return _table(skipped_columns(), rows)
 
 
+def property_columns() -> pa.Schema:
+    """The columns of SHOW TBLPROPERTIES, which are Spark's."""
+    return pa.schema([("key", pa.string()), ("value", pa.string())])
+
+
+def property_rows(properties: Mapping[str, str | None], key: str | None, uri: str) -> pa.Table:
+    """The properties of a table in the order of their keys, or the one of a key."""
+    if key is not None and key not in properties:
+        return _table(property_columns(), [(key, f"Table {uri} does not have property: {key}")])
+    chosen = properties if key is None else {key: properties[key]}
+    return _table(property_columns(), sorted(chosen.items()))
+
+
 def partition_rows(snapshot: Snapshot) -> pa.Table:
     """One row per partition, in the order of its values; a table without partition columns is an error."""
+    return partitions_of(snapshot, snapshot.plan(columns=("partition_values", "num_records", "size")).files)
+
+
+def partitions_of(snapshot: Snapshot, files: pa.Table) -> pa.Table:
+    """The same from a list of the live files."""
     uri, columns = snapshot.store.uri, list(snapshot.partition_columns)
     if not columns:
         raise TableError(
             f"{uri} is not partitioned. DESCRIBE INDEXTABLES STATE shows what is in it.", uri=uri
         )
-    files = snapshot.plan(columns=("partition_values", "num_records", "size")).files
     values = files["partition_values"].combine_chunks()
     if values.null_count:
         raise TableError(

@@ -38,12 +38,18 @@ else:
     substring = later("indextables.split.search.substring")
 
 
-def files(snapshot: Snapshot, where: Any = None, engine: str = "auto") -> tuple[pa.Table, Record]:
-    """The live files that can hold a matching row, one row each."""
+def files(
+    snapshot: Snapshot, where: Any = None, engine: str = "auto", columns: Sequence[str] | None = None
+) -> tuple[pa.Table, Record]:
+    """The live files that can hold a matching row, one row each; `columns` are those of `files()`.
+
+    Only what these columns and the filter need is read of the log.
+    """
     record = Record(snapshot)
-    plan = snapshot.plan(where, engine=engine)
+    names = None if columns is None else snapshot.files_schema(columns).names
+    plan = snapshot.plan(where, columns=names, engine=engine)
     record.planned(plan.metrics, plan.replay)
-    return plan.files, record
+    return (plan.files if names is None else plan.files.select(names)), record
 
 
 def scan(

@@ -7,8 +7,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import TableError
+from indextables.errors import CommandError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.log.table_kind import TableKind, read_only
+from indextables.ops.delta.describe import properties as delta_properties
+from indextables.ops.delta.scan import require_schema
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 from indextables.ops.rewrite.replace import commit_or_discard
 from indextables.ops.table_settings import require_parquet
@@ -20,13 +23,16 @@ from indextables.ops.write.save import newest
 from indextables.options import Options
 from indextables.predicate.tree import TRUE
 from indextables.spark.bridge.request import JvmRequest
+from indextables.spark.delta.load import is_plain, listed_delta
+from indextables.spark.delta.scan import logical_schema
 from indextables.spark.hadoop import package_of
 from indextables.spark.load import load_table
-from indextables.spark.options import WRITE_KEYS, settings_for
+from indextables.spark.options import READ_KEYS, WRITE_KEYS, settings_for
 from indextables.spark.read.frame import reading_way, statement_frame
 from indextables.spark.read.planner import conjunction
 from indextables.spark.read.version import snapshot_of
 from indextables.spark.requests import ReadRequest
+from indextables.spark.search.dataframe import no_index
 from indextables.spark.versions import check_retyped
 from indextables.spark.write.job import Job, run_job, written
 from indextables.spark.write.save import first_write
@@ -41,23 +47,36 @@ def describe(request: JvmRequest) -> dict[str, Any]:
     """The columns, partitions and properties of the newest version, or of the one that the request names."""
     snapshot = snapshot_of(request.spark, request.path, request.settings)
     if isinstance(snapshot, DeltaSnapshot):
-        raise TableError(
-            f"{request.path} is a Delta table, which has no name here. Read it with "
-            "spark.read.format('indextables').load(path) or indextables.delta.read(spark, path)."
-        )
-    require_parquet(snapshot)
+        require_schema(snapshot)
+        schema, properties = logical_schema(snapshot), delta_properties(snapshot)
+        more = {"readOnly": True, "derived": not is_plain(request.spark, snapshot)}
+    else:
+        require_parquet(snapshot)
+        schema, more = snapshot.metadata.schema_string, {}
+        configuration = snapshot.metadata.configuration
+        properties = {key: value for key, value in configuration.items() if value is not None}
     comment = snapshot.metadata.description
     return {
         "path": request.path,
-        "schema": snapshot.metadata.schema_string,
+        "schema": schema,
         "partitions": list(snapshot.partition_columns),
         "version": snapshot.version,
         "id": snapshot.table_id,
-        "properties": {
-            **{key: value for key, value in snapshot.metadata.configuration.items() if value is not None},
-            **({} if comment is None else {"comment": comment}),
-        },
+        "properties": {**properties, **({} if comment is None else {"comment": comment})},
+        **more,
     }
+
+
+def refuse_change(request: JvmRequest) -> dict[str, Any]:
+    """The error for a statement that would change a Delta table."""
+    raise read_only(request.path, str(request.arguments["statement"]))
+
+
+def refuse_search(request: JvmRequest) -> dict[str, Any]:
+    """The error for a search in a Delta table."""
+    snapshot = _version(request)
+    assert isinstance(snapshot, DeltaSnapshot)
+    raise CommandError(no_index(snapshot))
 
 
 def exists(request: JvmRequest) -> dict[str, Any]:
@@ -67,8 +86,7 @@ def exists(request: JvmRequest) -> dict[str, Any]:
 
 def relation(request: JvmRequest) -> dict[str, Any]:
     """The relation that reads a version; that of a statement which replaces rows is equal to no other."""
-    log = request.log()
-    snapshot = log.snapshot(version=int(request.arguments["version"]))
+    snapshot = _version(request)
     if reading_way(request.spark, snapshot) != "native":
         cloud = _CLOUDS.get(request.path.partition(":")[0])
         advice = "" if cloud is None else f" Add {package_of(cloud)} to spark.jars.packages."
@@ -78,12 +96,39 @@ def relation(request: JvmRequest) -> dict[str, Any]:
         )
     statement = request.arguments.get("id")
     if statement is None:
-        version = {"versionAsOf": str(snapshot.version)}
-        frame = load_table(request.spark, ReadRequest(request.path, {**request.options, **version}), "native")
+        frame = _frame(request, snapshot)
     else:
         frame = statement_frame(request.spark, snapshot, request.settings, str(statement))
     request.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
     return {}
+
+
+def partitions(request: JvmRequest) -> dict[str, Any]:
+    """The relation from which SHOW PARTITIONS takes its values."""
+    snapshot = _version(request)
+    if not isinstance(snapshot, DeltaSnapshot):
+        return relation(request)
+    frame = listed_delta(request.spark, snapshot, request.settings)
+    request.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
+    return {}
+
+
+def rows(request: JvmRequest) -> dict[str, Any]:
+    """The plan that makes the rows of a version of a Delta table with deletion vectors or mapped columns."""
+    frame = _frame(request, _version(request))
+    request.objects["plan"] = frame._jdf.queryExecution().optimizedPlan()
+    return {}
+
+
+def _version(request: JvmRequest) -> Snapshot:
+    when = {"versionAsOf": str(request.arguments["version"])}
+    settings = settings_for(request.spark, {**request.options, **when}, READ_KEYS, request.path)
+    return snapshot_of(request.spark, request.path, settings)
+
+
+def _frame(request: JvmRequest, snapshot: Snapshot) -> Any:
+    version = {"versionAsOf": str(snapshot.version)}
+    return load_table(request.spark, ReadRequest(request.path, {**request.options, **version}), "native")
 
 
 def create(request: JvmRequest) -> dict[str, Any]:
@@ -92,8 +137,13 @@ def create(request: JvmRequest) -> dict[str, Any]:
     options_of_call = {**request.options, **(arguments.get("given") or {})}
     settings = settings_for(request.spark, options_of_call, WRITE_KEYS, request.path)
     log, frame = request.log(), request.frame("data")
-    current = newest(log)
     properties = dict(arguments.get("properties") or {})
+    try:
+        current = newest(log)
+    except TableError as other:
+        if other.fields.get("kind") is not TableKind.DELTA:
+            raise
+        return _adopted_delta(request, properties)
     if current is not None and arguments["kind"] == "create":
         return _adopted(request, current, properties)
     definition = Definition.of(
@@ -141,6 +191,23 @@ def _adopted(request: JvmRequest, current: Snapshot, properties: dict[str, str])
     Definition.of(document, tuple(request.arguments["partitions"]), properties=properties).create(
         request.log()
     )
+    return {}
+
+
+def _adopted_delta(request: JvmRequest, properties: dict[str, str]) -> dict[str, Any]:
+    """Give a Delta table a name, by which it is read; it keeps its own definition."""
+    arguments = request.arguments
+    if arguments["kind"] != "create" or arguments.get("managed") or request.objects.get("data") is not None:
+        words = "CREATE TABLE" if arguments["kind"] == "create" else "REPLACE TABLE"
+        raise read_only(request.path, words)
+    defines = '"fields":[]' not in str(arguments["schema"]) or arguments["partitions"] or properties
+    if defines or arguments.get("comment"):
+        raise TableError(
+            f"{request.path} is a Delta table, which keeps its columns, partitions, properties and comment: "
+            f"name it with CREATE TABLE ... USING indextables LOCATION '{request.path}' alone",
+            uri=request.path,
+        )
+    snapshot_of(request.spark, request.path, request.settings)
     return {}
 
 

@@ -50,6 +50,11 @@ def load_delta(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings, uniq
     return tables.read(spark, snapshot, None)
 
 
+def listed_delta(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings) -> Any:
+    """A relation that knows the files of a version by partition, whatever Spark would read of them."""
+    return _native(spark, snapshot, settings, " listed", reads=False)
+
+
 def is_plain(spark: Any, snapshot: DeltaSnapshot) -> bool:
     """Whether Spark's Parquet reader alone returns the right rows: own names, no deletions, usual types."""
     if snapshot.columns.mode != "none" or reading_way(spark, snapshot) != "native":
@@ -59,7 +64,9 @@ def is_plain(spark: Any, snapshot: DeltaSnapshot) -> bool:
     return not num_vectors(snapshot)
 
 
-def _native(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings, unique: str) -> Any:
+def _native(
+    spark: Any, snapshot: DeltaSnapshot, settings: CallSettings, unique: str, *, reads: bool = True
+) -> Any:
     follows = settings.flag("refresh")
     uri, version = snapshot.store.uri, None if follows else snapshot.version
     engine = settings.call.get("engine", "auto")
@@ -78,7 +85,7 @@ def _native(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings, unique:
     )
     pinned = "versionAsOf" in settings.call or "timestampAsOf" in settings.call
     remember(identity, LoadedTable(uri, settings.table, version, pinned))
-    return native_frame(spark, spec, DeltaPlanner(snapshot, follows=follows, engine=engine))
+    return native_frame(spark, spec, DeltaPlanner(snapshot, follows=follows, engine=engine, reads=reads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,8 @@ class DeltaPlanner:
     """The version that was loaded; with `follows` the newest of the same shape is read."""
     follows: bool = False
     engine: str = "auto"
+    reads: bool = True
+    """Whether rows are read; else only partitions are listed, and deleted rows do not matter."""
 
     def snapshot(self) -> DeltaSnapshot:
         """The version to read now."""
@@ -132,7 +141,7 @@ class DeltaPlanner:
         """Refuse what Spark's reader would get wrong: deleted rows, and unreadable partition values."""
         uri = self.loaded.store.uri
         vectors, values = files.column("dv"), files.column("partition_values")
-        if vectors.null_count != len(vectors):
+        if self.reads and vectors.null_count != len(vectors):
             raise TableError(
                 f"{uri} has gained deletion vectors since it was loaded at version {self.loaded.version}. "
                 "Load it again.",

@@ -209,6 +209,24 @@ def _without_void(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
     return [field for field in fields if field["type"] != "void"]
 
 
+def logical_schema(snapshot: DeltaSnapshot) -> str:
+    """The columns of a DataFrame over the table, with their comments, as the JSON text of a StructType."""
+    fields = [
+        {
+            **field,
+            "type": _physical_type(field["type"], "none"),
+            "nullable": True,
+            "metadata": {
+                key: value
+                for key, value in (field.get("metadata") or {}).items()
+                if key in {*_COPIED_METADATA, "comment"}
+            },
+        }
+        for field in _without_void(json.loads(snapshot.metadata.schema_string)["fields"])
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
 def physical_fields(fields: Sequence[Mapping[str, Any]], mode: str) -> list[dict[str, Any]]:
     """Fields of a schema document as the files have them: physical names, ids if they decide, nullable."""
     return [

@@ -214,7 +214,7 @@ class _Lookup:
         return "delta" if isinstance(snapshot, DeltaSnapshot) else reading_way(self._spark, snapshot)
 
     def has_a_name(self, reference: Reference) -> bool:
-        """Whether Spark's catalog knows the path, which is no Delta table's and has a file system.
+        """Whether Spark's catalog knows the path, and can read what is there.
 
         A moment at a path is refused by Spark.
         """
@@ -229,7 +229,7 @@ class _Lookup:
         ):
             # Spark's catalog takes such a name for a table in that database.
             return way == "elsewhere"
-        return way in {"native", "planned", "elsewhere"}
+        return way in {"native", "planned", "elsewhere"} or (way == "delta" and not is_connect(self._spark))
 
     def columns(self, reference: Reference) -> Sequence[str] | None:
         """The columns of a reference that is a whole table of IndexTables."""

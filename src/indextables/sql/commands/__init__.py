@@ -133,6 +133,21 @@ class ShowPartitions(Struct, frozen=True):
     table: TableName
 
 
+class ShowProperties(Struct, frozen=True):
+    """SHOW TBLPROPERTIES: the properties of a table, or the one of a key."""
+
+    table: TableName
+    key: str | None = None
+
+
+class ListFiles(Struct, frozen=True):
+    """DESCRIBE INDEXTABLES FILES: the live files, or those that can hold a matching row."""
+
+    table: TableName
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+
+
 class Unneeded(Struct, frozen=True):
     """A statement of another system whose purpose is fulfilled here without it."""
 
@@ -154,5 +169,7 @@ Command = (
     | Restore
     | DeleteRows
     | ShowPartitions
+    | ShowProperties
+    | ListFiles
     | Unneeded
 )

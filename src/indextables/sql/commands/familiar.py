@@ -1,7 +1,7 @@
 """Statements that people know from other systems: those that work here, and advice for the others.
 
-OPTIMIZE, VACUUM, DESCRIBE HISTORY, DESCRIBE DETAIL, RESTORE TABLE and SHOW
-PARTITIONS are other spellings of IndexTables commands, and the grammar reads them.
+OPTIMIZE, VACUUM, DESCRIBE HISTORY, DESCRIBE DETAIL, RESTORE TABLE, SHOW PARTITIONS
+and SHOW TBLPROPERTIES are other spellings of IndexTables commands, and the grammar reads them.
 The statements here have no command: either nothing has to be done for what
 they ask, or one sentence says what to type instead.
 
@@ -20,7 +20,8 @@ from indextables.sql.commands import TableName
 _STRING = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
 _PART = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
 _SHARED = re.compile(
-    rf"""(?: OPTIMIZE | VACUUM | DESC(?:RIBE)?\s+(?:HISTORY|DETAIL) | RESTORE(?:\s+TABLE)? | SHOW\s+PARTITIONS
+    rf"""(?: OPTIMIZE | VACUUM | DESC(?:RIBE)?\s+(?:HISTORY|DETAIL) | RESTORE(?:\s+TABLE)?
+           | SHOW\s+(?:PARTITIONS|TBLPROPERTIES)
            | ANALYZE\s+TABLE | ANALYZE(?=\s.*\bFOR\s+SKIPPING\b) | FSCK\s+REPAIR\s+TABLE
          )(?![\w.])\s*(?: (?P<path>{_STRING}) | (?P<name>{_PART}(?:\s*\.\s*{_PART})*) )""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,

@@ -29,11 +29,13 @@ from indextables.sql.commands import (
     Describe,
     DropPartitions,
     InvalidateCache,
+    ListFiles,
     MergeSplits,
     Purge,
     RepairLog,
     Restore,
     ShowPartitions,
+    ShowProperties,
     Subject,
     TableName,
     TruncateHistory,
@@ -74,7 +76,7 @@ _OURS = re.compile(
     r"""(?: REPAIR\s+INDEXFILES
           | MERGE\s+SPLITS
           | (?:CHECK|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|ANALYZE)\s+INDEXTABLES?
-          | DESC(?:RIBE)?\s+INDEXTABLES?\s+(?:TRANSACTION|STATE|HISTORY|SKIPPED|COMPONENT|DATA
+          | DESC(?:RIBE)?\s+INDEXTABLES?\s+(?:TRANSACTION|STATE|HISTORY|SKIPPED|COMPONENT|DATA|FILES
                                             |PREWARM|MERGE|PROFILER|DISK|STORAGE|ENVIRONMENT)
           | (?:PREWARM|FLUSH|ENABLE|DISABLE|RESET|BUILD|WAIT\s+FOR)\s+INDEXTABLES?
           | RESTORE\s+INDEXTABLES?(?=\s*['"`]|\s+(?!TO\b)\w)
@@ -279,6 +281,10 @@ def _command(tree: Tree[Token], text: str) -> Command:
             return Purge(_table(tree, text), **_clauses(tree, text))
         case "show_partitions":
             return ShowPartitions(_table(tree, text))
+        case "show_properties":
+            return ShowProperties(_table(tree, text), _key(tree))
+        case "files":
+            return ListFiles(_table(tree, text), _columns(tree), _where(tree, text))
     raise AssertionError(tree.data)
 
 
@@ -287,6 +293,13 @@ def _columns(tree: Tree[Token]) -> tuple[str, ...] | None:
     for columns in tree.find_data("columns"):
         parts = [part.children for part in columns.children if not hasattr(part, "type")]
         return tuple(".".join(unquoted(str(part)) for part in name if str(part) != ".") for name in parts)
+    return None
+
+
+def _key(tree: Tree[Token]) -> str | None:
+    """The property that is asked for, as a string or a dotted name; None for all of them."""
+    for part in tree.find_pred(lambda part: part.data in ("string", "key")):
+        return "".join(unquoted(str(token)) for token in part.children)
     return None
 
 

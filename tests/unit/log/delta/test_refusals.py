@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import indextables as it
-from indextables.errors import CorruptLogError, Error, ProtocolError
+from indextables.errors import CorruptLogError, Error, ProtocolError, TableError
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.storage.store import open_store
@@ -39,6 +41,50 @@ def test_a_table_whose_commits_a_coordinator_keeps_is_refused(feature, version):
     )
     with pytest.raises(ProtocolError, match=f"{feature}.*coordinator"):
         it.delta.files(log.store.uri)
+
+
+@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
+def test_a_table_that_a_catalog_manages_is_refused_with_the_way_out(feature):
+    log = new_log()
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+    log.commit({"protocol": {**protocol, "readerFeatures": [feature], "writerFeatures": [feature]}})
+    with pytest.raises(
+        ProtocolError, match=f"{feature}.*known to its catalog alone.*CREATE TABLE ... AS SELECT"
+    ):
+        it.delta.files(log.store.uri)
+
+
+@pytest.mark.parametrize("named", ["delta.`{}`", "{}", "delta.`file://{}`"])
+def test_a_shallow_clone_is_followed_to_the_source_its_log_names_if_that_is_allowed(tmp_path, named):
+    write_deltalake(tmp_path / "source", pa.table({"n": [1, 2]}))
+    write_deltalake(tmp_path / "secret", pa.table({"n": [3]}))
+    paths = {
+        name: it.DeltaTable.open(tmp_path / name).files()["path"][0].as_py() for name in ("source", "secret")
+    }
+    clone = DeltaLog(open_store(tmp_path / "clone"), schema_string(n="long"))
+    source = named.format(tmp_path / "source")
+    info = {"operation": "CLONE", "operationParameters": {"source": source, "sourceVersion": "0"}}
+    clone.commit({"commitInfo": info}, add(f"file://{tmp_path}/source/{paths['source']}"))
+    allowed = {"read.allowCloneSource": "true"}
+    with pytest.raises(TableError, match="outside the table.*read.allowCloneSource"):
+        it.DeltaTable.open(tmp_path / "clone").scan().read_all()
+    assert it.DeltaTable.open(tmp_path / "clone", options=allowed).to_pandas()["n"].tolist() == [1, 2]
+    # Only the source is followed, not every address.
+    clone.commit(add(f"file://{tmp_path}/secret/{paths['secret']}"))
+    with pytest.raises(TableError, match="outside the table"):
+        it.DeltaTable.open(tmp_path / "clone", options=allowed).scan().read_all()
+    both = {**allowed, "read.allowedRoots": str(tmp_path / "secret")}
+    assert it.DeltaTable.open(tmp_path / "clone", options=both).count() == 3
+
+
+def test_a_clone_whose_source_has_only_a_name_stays_refused(tmp_path):
+    write_deltalake(tmp_path / "source", pa.table({"n": [1, 2]}))
+    path = it.DeltaTable.open(tmp_path / "source").files()["path"][0].as_py()
+    clone = DeltaLog(open_store(tmp_path / "clone"), schema_string(n="long"))
+    info = {"operation": "CLONE", "operationParameters": {"source": "main.db.source"}}
+    clone.commit({"commitInfo": info}, add(f"file://{tmp_path}/source/{path}"))
+    with pytest.raises(TableError, match="outside the table"):
+        it.DeltaTable.open(tmp_path / "clone", options={"read.allowCloneSource": "true"}).to_pandas()
 
 
 @pytest.mark.parametrize("kind", [None, *KINDS])

@@ -56,7 +56,7 @@ final class Definitions {
   /** A table with the columns, partitions and settings of another, and none of its rows. */
   static Table like(TableNames naming, Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException {
     HashMap entry = new HashMap(info.properties());
-    if (source instanceof VersionTable) {
+    if (source instanceof VersionTable && !((VersionTable) source).readOnly) {
       Map described = ((VersionTable) source).described;
       for (Iterator i = described.keySet().iterator(); i.hasNext();) {
         Object key = i.next();
@@ -106,7 +106,7 @@ final class Definitions {
   }
 
   static void alter(VersionTable table, TableChange[] changes) {
-    table.requireNewest();
+    table.requireWritable("ALTER TABLE");
     ArrayList sent = new ArrayList();
     for (int i = 0; i < changes.length; i++) sent.add(change(changes[i]));
     Bridge.call("alter", Bridge.map(new Object[] {"path", table.path, "options", table.options, "changes", sent}));

@@ -17,6 +17,7 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
     extensions.injectParser(new SearchParser.Made());
     extensions.injectResolutionRule(new StarRule.Made()); // until 4.0
     extensions.injectOptimizerRule(new Seen());
+    extensions.injectOptimizerRule(new DerivedRows.Made());
     extensions.injectPreCBORule(new Planned());
     extensions.injectPreCBORule(new Searched());
   }

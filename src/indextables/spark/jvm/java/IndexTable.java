@@ -30,7 +30,7 @@ public class IndexTable extends VersionTable implements TruncatableTable, Suppor
   }
 
   public boolean truncateTable() {
-    requireNewest();
+    requireWritable("TRUNCATE TABLE, or DELETE of all rows,");
     Bridge.call("truncate", Bridge.map(new Object[] {"path", path, "options", options}));
     return true;
   }
@@ -42,6 +42,7 @@ public class IndexTable extends VersionTable implements TruncatableTable, Suppor
   }
 
   public void createPartition(InternalRow ident, Map properties) {
+    requireWritable("ALTER TABLE ADD PARTITION");
     throw new UnsupportedOperationException("partitions of an IndexTables table come and go with their rows: INSERT creates them");
   }
 
@@ -52,7 +53,7 @@ public class IndexTable extends VersionTable implements TruncatableTable, Suppor
   public Map loadPartitionMetadata(InternalRow ident) { return new HashMap(); }
 
   public boolean dropPartition(InternalRow ident) {
-    requireNewest();
+    requireWritable("ALTER TABLE DROP PARTITION");
     StructType by = partitionSchema();
     ArrayList tests = new ArrayList();
     for (int i = 0; i < by.length(); i++) {
@@ -72,7 +73,7 @@ public class IndexTable extends VersionTable implements TruncatableTable, Suppor
   /** Every combination of values that some file has and that agrees with those given. */
   public InternalRow[] listPartitionIdentifiers(String[] names, InternalRow fixed) {
     StructType by = partitionSchema();
-    List directories = ((LogFileIndex) relation(null).location()).everything();
+    List directories = ((LogFileIndex) relation("partitions", null).location()).everything();
     ArrayList identifiers = new ArrayList();
     for (int i = 0; i < directories.size(); i++) {
       InternalRow values = ((PartitionDirectory) directories.get(i)).values();

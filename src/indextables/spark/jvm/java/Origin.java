@@ -69,6 +69,12 @@ final class Origin {
       || (table instanceof RowLevelOperationTable && ((RowLevelOperationTable) table).operation() instanceof VersionTable.Operation);
   }
 
+  /** Refuses a search in a Delta table whose rows a plan makes; one that is a relation is refused when it is searched. */
+  static void requireIndex(LogicalPlan leaf) {
+    Object table = leaf instanceof DataSourceV2Relation ? CaseClasses.field(leaf, "table") : null;
+    if (table instanceof VersionTable && ((VersionTable) table).derived) ((VersionTable) table).refuseSearch();
+  }
+
   /** The leaf of ours that all columns of a search come from, with those columns in the words of `SearchCall.about`; else null. */
   static Object[] of(scala.collection.immutable.Seq children, Expression mark) {
     List columns = SearchCall.attributes(mark);

@@ -34,7 +34,9 @@ public class SearchBinding extends Rule {
       Expression mark = (Expression) marks.get(i);
       if (SearchCall.first(mark).length() > 0) continue;
       Object[] origin = Origin.of(result.children(), mark);
-      if (origin != null && Origin.ours((LogicalPlan) origin[0])) bound.put(SearchCall.key(mark), SearchCall.with(mark, SearchCall.column(mark), (String) origin[1]));
+      if (origin == null || !Origin.ours((LogicalPlan) origin[0])) continue;
+      Origin.requireIndex((LogicalPlan) origin[0]);
+      bound.put(SearchCall.key(mark), SearchCall.with(mark, SearchCall.column(mark), (String) origin[1]));
     }
     return bound.isEmpty() ? result : SearchRule.answered(result, bound);
   }

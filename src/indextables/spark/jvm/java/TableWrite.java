@@ -16,7 +16,7 @@ public class TableWrite implements WriteBuilder, SupportsOverwrite, SupportsDyna
   Map where = null;
 
   TableWrite(VersionTable table, Map given, VersionTable.Operation operation) {
-    table.requireNewest();
+    table.requireWritable("INSERT");
     this.table = table;
     this.given = given;
     this.operation = operation;

@@ -35,6 +35,10 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
   final boolean byPath;
   final boolean pinned;
   boolean managed = false;
+  /** A Delta table: its rows can be read, and nothing of it can be changed. */
+  boolean readOnly = false;
+  /** Whether a plan makes its rows, because files hide rows or have other names for columns. */
+  boolean derived = false;
 
   /** A table that is there; `when` holds versionAsOf or timestampAsOf. One by its path is looked at when Spark asks about it. */
   VersionTable(String name, String path, Map options, Map when, boolean byPath) {
@@ -57,6 +61,8 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
     version = ((Number) description.get("version")).longValue();
     identity = (String) description.get("id");
     described = (Map) description.get("properties");
+    readOnly = Boolean.TRUE.equals(description.get("readOnly"));
+    derived = Boolean.TRUE.equals(description.get("derived"));
     return this;
   }
 
@@ -118,7 +124,9 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
 
   public int hashCode() { return look().path.hashCode() * 31 + (int) version; }
 
-  public MetadataColumn[] metadataColumns() { return new MetadataColumn[] {new FileMetadata()}; }
+  public MetadataColumn[] metadataColumns() {
+    return look().derived ? new MetadataColumn[0] : new MetadataColumn[] {new FileMetadata()};
+  }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) { return new Marker(this); }
 
@@ -130,16 +138,32 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
     return new Operation(this, info.command());
   }
 
-  void requireNewest() {
+  /** Refuses a statement that would change an older version, or a table that others write. */
+  void requireWritable(String statement) {
+    if (readOnly) Bridge.call("refuse_change", Bridge.map(new Object[] {"path", path, "statement", statement}));
     if (pinned) throw new UnsupportedOperationException(name + " is read as of version " + version + "; only the newest version can be written");
   }
 
   /** The relation that reads this version; with an id, one that is equal to no other and can be restricted to some files. */
-  HadoopFsRelation relation(String id) {
+  HadoopFsRelation relation(String id) { return relation("relation", id); }
+
+  HadoopFsRelation relation(String purpose, String id) {
     HashMap objects = new HashMap();
-    Bridge.call("relation", Bridge.map(new Object[] {
+    Bridge.call(purpose, Bridge.map(new Object[] {
       "path", look().path, "options", options, "version", Long.valueOf(version), "id", id}), objects);
     return (HadoopFsRelation) objects.get("relation");
+  }
+
+  /** The error for a search in a table that has no index. */
+  void refuseSearch() {
+    Bridge.call("refuse_search", Bridge.map(new Object[] {"path", path, "options", options, "version", Long.valueOf(version)}));
+  }
+
+  /** The plan that makes the rows of this version, where no relation alone does. */
+  org.apache.spark.sql.catalyst.plans.logical.LogicalPlan rows() {
+    HashMap objects = new HashMap();
+    Bridge.call("rows", Bridge.map(new Object[] {"path", path, "options", options, "version", Long.valueOf(version)}), objects);
+    return (org.apache.spark.sql.catalyst.plans.logical.LogicalPlan) objects.get("plan");
   }
 
   /** `_metadata`, as every file source of Spark has it. */
@@ -180,7 +204,7 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
     Object matching = null;
 
     Operation(VersionTable table, RowLevelOperation.Command command) {
-      table.requireNewest();
+      table.requireWritable(command.name());
       this.table = table;
       this.command = command;
     }
