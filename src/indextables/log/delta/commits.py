@@ -127,8 +127,10 @@ def _extra(wire: _Add | _Remove) -> Mapping[str, Any]:
 
 def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
     """The key of an action: its path in comparable form, and the id of its deletion vector."""
-    if isinstance(action, DeltaAdd | DeltaRemove) and action.source.deletionVector is None:
-        return key_path(action.path), None
+    # Asked once for every line of the log: a union of the types would be made anew each time.
+    if isinstance(action, (DeltaAdd, DeltaRemove)) and action.source.deletionVector is None:
+        path = action.path
+        return (key_path(path) if path.startswith("file:") else path), None
     return key_path(action.path), unique_id(action.extra.get("deletionVector"))
 
 
@@ -168,6 +170,8 @@ def _quickly(data: bytes, engine: str | None) -> list[Action]:
             actions.append(lazy_action(DeltaRemove, decode_path(line.remove.path), line.remove))
         if line.add is not None:
             actions.append(lazy_action(kind, decode_path(line.add.path), line.add))
+        if line.commitInfo is None and line.protocol is line.metaData is line.txn is None:
+            continue
         for key in _REST:
             body = getattr(line, key)
             action = None if body is None else action_from_wire(key, body)
