@@ -23,8 +23,10 @@ import org.apache.spark.sql.types.StructType;
 public class Statement extends LogicalPlan implements RunnableCommand {
   private static final Pattern FIRST = Pattern.compile(
     "(REPAIR INDEXFILES|MERGE SPLITS|([A-Z]+|WAIT FOR|DELETE FROM) INDEXTABLES?|OPTIMIZE|VACUUM|RESTORE|FSCK|ANALYZE"
-    + "|SHOW (PARTITIONS|TBLPROPERTIES)|DESC(RIBE)? (HISTORY|DETAIL)|CREATE (OR REPLACE )?(GLOBAL )?TEMP(ORARY)? VIEW) .*");
-  private static final Pattern SPARKS = Pattern.compile("(SHOW (PARTITIONS|TBLPROPERTIES)|ANALYZE TABLE) \\w.*|CREATE .*");
+    + "|SHOW PARTITIONS|DESC(RIBE)? (HISTORY|DETAIL)|CREATE (OR REPLACE )?(GLOBAL )?TEMP(ORARY)? VIEW) .*"
+    // Spark shows the properties of what it can name; a path in quotes it cannot.
+    + "|SHOW TBLPROPERTIES ");
+  private static final Pattern SPARKS = Pattern.compile("(SHOW PARTITIONS|ANALYZE TABLE) \\w.*|CREATE .*");
   private static final Pattern MARK = Pattern.compile("\\b(FOR\\s+SKIPPING|USING\\s.*indextables)", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   private static final int WORDS = 6;
 
