@@ -228,3 +228,57 @@ def test_brackets_inside_texts_are_no_levels(run, tmp_path):
     lines = [{"id": n, "text": '[{"\\' * 200} for n in range(3)]
     table, _ = loaded(run, tmp_path, "a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     assert table.scan().read_all().to_pylist() == lines
+
+
+LEVELS = "".join(
+    f"2024-05-03 10:00:{n % 60:02},123 {'ERROR' if n % 4 else 'INFO'} disk {n} is full\n" for n in range(40)
+)
+TYPEMAP = "spark.indextables.indexing.typemap."
+
+
+def kinds(table):
+    found = table.metadata.configuration.items()
+    return {key.removeprefix(TYPEMAP): value for key, value in found if key.startswith(TYPEMAP)}
+
+
+def test_columns_of_few_values_are_searched_by_value(run, tmp_path):
+    """The level of a log has an index of its own; a second load, whatever its values, fits the first."""
+    table, out = loaded(run, tmp_path, "app.log", LEVELS)
+    assert kinds(table) == {"level": "string", "message": "text"}
+    assert "searched by value" in out
+    assert table.count("level = 'INFO'") == 10
+    assert table.last_scan.ruled_by == ("level as string",)
+    table, _ = loaded(run, tmp_path, "more.log", LEVELS.replace("ERROR", "WARN"))
+    assert kinds(table) == {"level": "string", "message": "text"}
+    assert table.count(query="level:WARN") == 30
+
+
+def test_indexing_auto_false_leaves_values_without_an_index(run, tmp_path):
+    table, out = loaded(run, tmp_path, "app.log", LEVELS, "--option", "indexing.auto=false")
+    assert kinds(table) == {"message": "text"}
+    assert "searched by value" not in out
+    assert table.count(query="level:INFO") == 10
+
+
+def test_what_options_say_of_a_column_stands(run, tmp_path):
+    more = ("--option", "indexing.typemap.level=text,string", "--text", "message")
+    table, _ = loaded(run, tmp_path, "app.log", LEVELS, *more)
+    assert kinds(table) == {"level": "text,string", "message": "text"}
+
+
+def test_a_write_indexes_by_itself_when_asked(tmp_path):
+    rows = {
+        "id": [f"u{n}" for n in range(40)],
+        "host": ["a", "b"] * 20,
+        "note": ["the disk is full"] * 40,
+        "day": ["x"] * 40,
+    }
+    it.write(tmp_path / "t", rows, partition_by=["day"], options={"indexing.auto": "true"})
+    assert kinds(it.Table.open(tmp_path / "t")) == {"host": "string", "note": "text"}
+    batches = pa.table(rows).to_reader(max_chunksize=7)
+    it.write(tmp_path / "r", batches, text="id", options={"indexing.auto": "true"})
+    table = it.Table.open(tmp_path / "r")
+    assert kinds(table) == {"id": "text", "host": "string", "note": "text", "day": "string"}
+    assert table.count() == 40
+    it.write(tmp_path / "p", rows)
+    assert kinds(it.Table.open(tmp_path / "p")) == {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -260,7 +261,7 @@ class Draw:
         )  # fmt: skip
 
     def test(self, depth: int) -> Made:
-        shape = self.rng.randrange(8) if depth else 7
+        shape = self.rng.randrange(9) if depth else 8
         if shape == 0:
             a, b = self.test(depth - 1), self.test(depth - 1)
 
@@ -296,7 +297,33 @@ class Draw:
             ]
             a, b = self.of("text", depth - 1), self.of("text", depth - 1)
             return Made(f"{name}({a.sql}, {b.sql})", "bool", strict(function, a, b))
+        if shape == 5:
+            return self.position(depth - 1)
         return self.comparison(depth)
+
+    def position(self, depth: int) -> Made:
+        """The place of one text in another, compared with a number: whole ones and such as ask for presence."""
+        part, place = self.rng.choice(["a", "ab", "", "é", "zz"]), self.rng.randint(-1, 3)
+        inner = self.of("text", depth)
+        op, test = self.rng.choice(
+            [
+                (">", operator.gt),
+                (">=", operator.ge),
+                ("=", operator.eq),
+                ("<", operator.lt),
+                ("<=", operator.le),
+            ]
+        )
+        call = self.rng.choice(
+            [
+                f"instr({inner.sql}, '{part}')",
+                f"locate('{part}', {inner.sql})",
+                f"position('{part}' IN {inner.sql})",
+            ]
+        )
+        return Made(
+            f"({call} {op} {place})", "bool", strict(lambda text: test(text.find(part) + 1, place), inner)
+        )
 
     def comparison(self, depth: int) -> Made:
         if self.rng.random() < 0.4:

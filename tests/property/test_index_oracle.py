@@ -54,16 +54,21 @@ def test_words_that_a_query_needs_are_looked_for_before_any_row_is():
 
 
 @settings(max_examples=40, deadline=None)
-@given(cases(), st.sampled_from(["position", "freq", "basic"]), st.lists(st.integers(0, 14), max_size=3))
-def test_merged_indexes_are_the_bytes_of_building_from_the_rows(case, record, cuts):
+@given(
+    cases(),
+    st.sampled_from(["position", "freq", "basic"]),
+    st.lists(st.integers(0, 14), max_size=3),
+    st.sampled_from(["", ",substring", ",string", ",string,substring"]),
+)
+def test_merged_indexes_are_the_bytes_of_building_from_the_rows(case, record, cuts, beside):
     rows, lists, asked = case
     table = table_of(rows, lists)
-    whole = Indexed(table, settings_of(record))
+    whole = Indexed(table, settings_of(record, beside))
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     parts = [opened(build(table.slice(a, b - a), whole.spec)) for a, b in zip(edges, edges[1:], strict=False)]
     merged = merge_indexes(parts)
     assert merged.to_bytes() == build(table, whole.spec).to_bytes()
-    again = Indexed(table, settings_of(record), opened(merged))
+    again = Indexed(table, settings_of(record, beside), opened(merged))
     for query in asked:
         assert again.hits(str(query)) == found(query, len(rows)), str(query)
 

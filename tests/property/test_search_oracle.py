@@ -23,14 +23,19 @@ from support.search_cases import (
 from support.search_oracle import Column, Phrase, found, parts_of, tokenise
 from support.splits import build_split, flip, index_bytes
 
+beside = st.sampled_from(["", ",substring", ",string", ",string,substring"])
+
 
 @settings(max_examples=60)
-@given(cases(), st.sampled_from(["position", "freq", "basic"]))
-def test_the_index_finds_what_the_query_means(case, record):
-    """Every tokenizer; phrases, prefixes, ranges, stems, long words, CJK and punctuation; any record option."""
+@given(cases(), st.sampled_from(["position", "freq", "basic"]), beside)
+def test_the_index_finds_what_the_query_means(case, record, beside):
+    """Every tokenizer; phrases, prefixes, ranges, stems, long words, CJK and punctuation; any record option.
+
+    The words of a column are its words, whatever other fields stand beside them.
+    """
     rows, lists, asked = case
     with tempfile.TemporaryDirectory() as directory:
-        built = build_split(Path(directory), table_of(rows, lists), settings_of(record))
+        built = build_split(Path(directory), table_of(rows, lists), settings_of(record, beside))
         for query in asked:
             note = []
             assert built.hits(str(query), note) == found(query, len(rows)), str(query)
@@ -39,12 +44,12 @@ def test_the_index_finds_what_the_query_means(case, record):
 
 
 @settings(max_examples=30)
-@given(cases(), st.integers(0, 10**9), st.integers(0, 7))
-def test_a_damaged_index_gives_the_same_answer(case, where, bit):
+@given(cases(), st.integers(0, 10**9), st.integers(0, 7), beside)
+def test_a_damaged_index_gives_the_same_answer(case, where, bit, beside):
     """A flipped bit of a piece that a query reads is noticed, and the rows are scanned with the same words."""
     rows, lists, asked = case
     with tempfile.TemporaryDirectory() as directory:
-        built = build_split(Path(directory), table_of(rows, lists), settings_of())
+        built = build_split(Path(directory), table_of(rows, lists), settings_of(beside=beside))
         ranges = index_bytes(built)
         offset, length = ranges[where % len(ranges)]
         flip(built.path, offset + where % length, bit)
@@ -57,10 +62,11 @@ def test_a_damaged_index_gives_the_same_answer(case, where, bit):
 
 
 @settings(max_examples=30)
-@given(cases(), st.sampled_from(["none", "other tokenizer", "some"]))
+@given(cases(), st.sampled_from(["none", "other tokenizer", "some", "more fields", "fewer fields"]))
 def test_splits_without_the_tables_index_give_the_same_answer(case, older):
-    """Older splits: not indexed, indexed with another tokenizer, or only some columns indexed."""
+    """Older splits: not indexed, with another tokenizer, only some columns, more or fewer fields."""
     rows, lists, asked = case
+    now = settings_of(beside=",string,substring" if older == "fewer fields" else "")
     then = {
         "none": {},
         "other tokenizer": {
@@ -68,9 +74,15 @@ def test_splits_without_the_tables_index_give_the_same_answer(case, older):
             **{f"indexing.tokenizer.{column_of(name)}": "whitespace" for name in TOKENIZERS},
         },
         "some": {"indexing.typemap.c_default": "text"},
+        "more fields": settings_of(beside=",string,substring"),
+        "fewer fields": {
+            key: "string" if "typemap" in key else value
+            for key, value in settings_of().items()
+            if "typemap" in key
+        },
     }[older]
     with tempfile.TemporaryDirectory() as directory:
-        built = build_split(Path(directory), table_of(rows, lists), then).seen_with(settings_of())
+        built = build_split(Path(directory), table_of(rows, lists), then).seen_with(now)
         for query in asked:
             assert built.hits(str(query)) == found(query, len(rows)), str(query)
 

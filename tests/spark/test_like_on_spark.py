@@ -12,7 +12,7 @@ from indextables.predicate.build.from_python import Builder
 from indextables.predicate.evaluate.rows import mask
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index
-from indextables.split.search.substring import rows_left
+from indextables.split.search.narrowing import rows_left
 
 PATTERNS = 10_000
 SCHEMA = pa.schema([("id", pa.int64()), ("path", pa.string())])
@@ -120,6 +120,37 @@ def test_spark_skips_the_splits_without_the_trigrams(spark, tmp_path, capsys):
         if "RLIKE" not in condition:
             capsys.readouterr()
             kept.explain()
-            assert "3 by trigrams" in capsys.readouterr().out, condition
+            assert "3 by the index (path as substring)" in capsys.readouterr().out, condition
     assert frame.filter("path LIKE '%part9%'").count() == 0
     assert frame.filter("NOT path LIKE '%part2%'").count() == 15
+
+
+def test_spark_asks_the_field_that_fits_the_question(spark, tmp_path, capsys):
+    """Words, whole values and parts of them from one column; the plan says which index was asked."""
+    options = {"indexing.typemap.path": "text,string,substring"}
+    made = it.Table.create(tmp_path / "t", SCHEMA, (), options)
+    for part in range(4):
+        # The first and the last value of every split are the same, so statistics rule out none.
+        paths = ["a", "z", *(f"srv part{part} x{at}" for at in range(5))]
+        made.append(pa.table({"id": range(7), "path": paths}, SCHEMA))
+    frame = spark.read.format("indextables").load(made.uri)
+    for condition, rows, field in [
+        ("path = 'srv part2 x1'", 1, "path as string"),
+        ("path IN ('srv part2 x1', 'srv part2 x3')", 2, "path as string"),
+        ("path LIKE '%art2%'", 5, "path as substring"),
+        ("instr(path, 'rt2 x') > 0", 5, "path as substring"),
+        ("locate('rt2 x', path) >= 1", 5, "path as substring"),
+        ("path indexquery 'part2'", 5, "searched by path as text"),
+    ]:
+        kept = frame.filter(condition)
+        assert kept.count() == rows, condition
+        capsys.readouterr()
+        kept.explain()
+        shown = capsys.readouterr().out
+        assert field in shown, condition
+        assert "indexquery" in condition or "3 by the index" in shown, condition
+    assert frame.filter("instr(path, 'part2') = 0").count() == 23
+    assert frame.filter("instr(path, 'art2') = 6").count() == 5
+    assert frame.groupBy("path").count().count() == 22
+    made.merge_splits()
+    assert spark.read.format("indextables").load(made.uri).filter("path = 'srv part2 x1'").count() == 1

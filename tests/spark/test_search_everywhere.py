@@ -202,7 +202,7 @@ def test_conjuncts_prune_splits_before_an_index_is_read(
     assert ids(spark.table("logs_by_name").filter(ERROR).filter("day = 'tue'").select("id")) == [3]
     assert searched == [1, 1]
     said = spark.sql(f"EXPLAIN SELECT id FROM logs_by_name WHERE day = 'tue' AND {ERROR}").first()[0]
-    assert "3 splits, 2 pruned by the log, 0 by word filters, 1 searched, 1 hits" in said
+    assert "3 splits, 2 pruned by the log, 0 by word filters, 1 searched by message as text, 1 hits" in said
 
 
 def test_many_hits_on_executors_are_the_same(

@@ -153,15 +153,16 @@ def column_of(tokenizer):
     return "c_" + tokenizer.replace("@", "_")
 
 
-def settings_of(record="position"):
+def settings_of(record="position", beside=""):
+    """A column for every tokenizer; `beside` are the kinds of fields that each has beside its words."""
     options = {
-        "indexing.typemap.many": "text",
+        "indexing.typemap.many": "text,string" if "string" in beside.split(",") else "text",
         "indexing.tokenizer.many": "default@1",
         "indexing.indexrecordoption.many": record,
     }
     for name in TOKENIZERS:
         versioned = "@" not in name and name not in ("raw", "whitespace")
-        options[f"indexing.typemap.{column_of(name)}"] = "text"
+        options[f"indexing.typemap.{column_of(name)}"] = f"text{beside}"
         options[f"indexing.tokenizer.{column_of(name)}"] = f"{name}@1" if versioned else name
         options[f"indexing.indexrecordoption.{column_of(name)}"] = record
     return options

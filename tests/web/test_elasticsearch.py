@@ -2,8 +2,10 @@
 
 import elasticsearch
 import elasticsearch.helpers
+import pyarrow as pa
 import pytest
 
+import indextables as it
 from support.served import FIRST_US, LEVELS, TOKEN, make_events, serving
 
 EVERY = range(2880)
@@ -168,3 +170,37 @@ def test_a_search_that_finds_nothing_has_no_hits(client):
     found = client.search(index="events", query=nothing, size=100)["hits"]
     assert (found["total"]["value"], found["hits"]) == (0, [])
     assert not list(elasticsearch.helpers.scan(client, index="events", query={"query": nothing}))
+
+
+def test_keyword_of_a_column_with_words_and_values(tmp_path):
+    """`message` finds words, `message.keyword` whole values, as a mapping with `fields.keyword` does."""
+    rows = pa.table({"id": [1, 2, 3], "message": ["disk full", "disk", "Disk Full"]})
+    table = it.Table.create(
+        tmp_path / "t", rows.schema, options={"indexing.typemap.message": "text,string,substring"}
+    )
+    table.append(rows)
+    with serving(str(tmp_path / "t")) as address:
+        client = elasticsearch.Elasticsearch(
+            f"{address}/elastic", basic_auth=("anyone", TOKEN), request_timeout=60
+        )
+
+        def ids(query):
+            return sorted(
+                hit["_source"]["id"] for hit in client.search(index="t", query=query)["hits"]["hits"]
+            )
+
+        assert ids({"term": {"message": "disk"}}) == [1, 2, 3]
+        assert ids({"term": {"message.keyword": "disk"}}) == [2]
+        assert ids({"terms": {"message.keyword": ["disk", "Disk Full"]}}) == [2, 3]
+        assert ids({"match": {"message.keyword": "disk full"}}) == [1]
+        assert ids({"wildcard": {"message.keyword": "*isk f*"}}) == [1]
+        assert ids({"prefix": {"message.keyword": "Di"}}) == [3]
+        properties = client.indices.get_mapping(index="t")["t"]["mappings"]["properties"]
+        assert properties["message"] == {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+        caps = client.field_caps(index="t", fields="*")["fields"]
+        assert caps["message.keyword"]["keyword"]["aggregatable"]
+        buckets = client.search(index="t", size=0, aggs={"v": {"terms": {"field": "message.keyword"}}})[
+            "aggregations"
+        ]["v"]
+        assert sorted(bucket["key"] for bucket in buckets["buckets"]) == ["Disk Full", "disk", "disk full"]
+        client.close()

@@ -16,12 +16,13 @@ from indextables.connection import open_log
 from indextables.display.plain import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from indextables.ingest.files import InputFiles, Reading
     from indextables.ingest.log_lines import LogForm
+    from indextables.log.snapshot import Snapshot
     from indextables.table import Table
 
 _FORMATS = ("csv", "jsonl", "parquet", "log")
@@ -180,7 +181,7 @@ def load(
     from indextables.ingest.files import Reading, log_summary, open_input
     from indextables.ingest.loaded import load_txn, loaded_form, place_at, refuse_loaded
     from indextables.ingest.not_fitting import TypesDiffer
-    from indextables.ops.write.save import newest, save, with_text
+    from indextables.ops.write.save import newest, save, with_kinds, with_text
 
     snapshot = newest(open_log(target, settings.options))
     if snapshot is not None and not again:
@@ -191,7 +192,7 @@ def load(
         with_pairs=with_pairs, with_raw=with_raw,
         encoding=encoding, delimiter=delimiter, on_error=on_error,
     )  # fmt: skip
-    chosen = _with_message(texts or source.text_columns, source.log)
+    chosen = _kinds(source.kinds, texts, source.log, settings, partition_by=partition_by, snapshot=snapshot)
     as_text = render.Form.TEXT is settings.form
     if as_text:
         _show_guess(source, chosen, partition_by)
@@ -200,7 +201,7 @@ def load(
             render.show(_guess(source, chosen, partition_by), settings.form)
         return
     began = time.perf_counter()
-    options = with_text(settings.options, chosen)
+    options = with_kinds(with_text(settings.options, texts), chosen)
     log = open_log(target, options)
     places = [place_at(path, size) for path, size in zip(source.paths, source.sizes, strict=True)]
     txn = load_txn(places, source.log, again=again)
@@ -229,19 +230,43 @@ def load(
 
 
 def _table(
-    target: str, schema: pa.Schema, texts: tuple[str, ...], partition_by: Any, settings: Flags
+    target: str, schema: pa.Schema, texts: tuple[str, ...], kinds: Mapping[str, str], settings: Flags
 ) -> Table:
+    from indextables.ops.write.save import with_kinds, with_text
     from indextables.table import Table
 
     if Table.exists(target, settings.options):
         return Table.open(target, options=settings.options)
-    indexed = {f"indexing.typemap.{name}": "text" for name in texts}
-    return Table.create(target, schema, partition_by, options={**indexed, **settings.options})
+    options = with_kinds(with_text(settings.options, texts), kinds)
+    return Table.create(target, schema, options=options.explicit)
 
 
-def _with_message(texts: tuple[str, ...], log: LogForm | None) -> tuple[str, ...]:
-    """The columns that are searched by words; of a log, the message is always one."""
-    return texts if log is None or "message" in texts else (*texts, "message")
+def _kinds(
+    automatic: Mapping[str, str],
+    texts: tuple[str, ...],
+    log: LogForm | None,
+    settings: Flags,
+    *,
+    partition_by: Sequence[str] = (),
+    snapshot: Snapshot | None = None,
+) -> dict[str, str]:
+    """The index of each column: by the flag, else by what the first rows are like.
+
+    Columns of few values get one only when the table is made, unless `indexing.auto` is false.
+    """
+    from indextables.ops.table_settings import settings_of
+    from indextables.options import Options
+
+    kinds = dict.fromkeys(texts, "text") or {name: kind for name, kind in automatic.items() if kind == "text"}
+    if log is not None:
+        kinds["message"] = "text"
+    if snapshot is not None:
+        there = settings_of(snapshot).columns
+        return {name: kind for name, kind in kinds.items() if name in texts or name not in there}
+    if Options.of(settings.options).indexing.auto is False:
+        return kinds
+    few = {name: kind for name, kind in automatic.items() if kind == "string" and name not in partition_by}
+    return few | kinds
 
 
 def _watched(source: InputFiles, reading: Reading) -> pa.RecordBatchReader:
@@ -256,20 +281,23 @@ def _watched(source: InputFiles, reading: Reading) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(source.schema, batches())
 
 
-def _guess(source: InputFiles, texts: tuple[str, ...], partition_by: tuple[str, ...]) -> pa.Table:
+def _guess(source: InputFiles, kinds: Mapping[str, str], partition_by: tuple[str, ...]) -> pa.Table:
     import pyarrow as pa
 
     from indextables.model.types import type_to_sql
 
     uses = [
-        ", ".join(["searched by words"] * (name in texts) + ["partition"] * (name in partition_by))
+        ", ".join([*_USES.get(kinds.get(name, ""), ()), *(["partition"] if name in partition_by else [])])
         for name in source.schema.names
     ]
-    kinds = [type_to_sql(item.type) for item in source.schema]
-    return pa.table({"column": source.schema.names, "type": kinds, "use": uses})
+    types = [type_to_sql(item.type) for item in source.schema]
+    return pa.table({"column": source.schema.names, "type": types, "use": uses})
 
 
-def _show_guess(source: InputFiles, texts: tuple[str, ...], partition_by: tuple[str, ...]) -> None:
+_USES = {"text": ("searched by words",), "string": ("searched by value",)}
+
+
+def _show_guess(source: InputFiles, kinds: Mapping[str, str], partition_by: tuple[str, ...]) -> None:
     what = (
         f"a log of {source.log.name}"
         if source.log
@@ -277,7 +305,7 @@ def _show_guess(source: InputFiles, texts: tuple[str, ...], partition_by: tuple[
     )
     count = f"{len(source.paths)} files" if len(source.paths) > 1 else source.paths[0]
     click.echo(render.printable(f"{count}, read as {what}:"))
-    render.show(_guess(source, texts, partition_by), render.Form.TEXT)
+    render.show(_guess(source, kinds, partition_by), render.Form.TEXT)
     if source.form == "csv" and not source.names:
         numbers = [name for name in source.schema.names if name.replace(".", "", 1).isdigit()]
         if numbers:
@@ -329,8 +357,9 @@ def tail(
             guess := _form(file, target, pattern, settings, wait=follow, pairs=with_pairs, raw=with_raw)
         ) is None:
             time.sleep(every)
-        form, text_columns = guess
-        table = _table(target, form.schema, _with_message(texts or text_columns, form), (), settings)
+        form, automatic = guess
+        kinds = _kinds(automatic, texts, form, settings)
+        table = _table(target, form.schema, texts, kinds, settings)
         tailer = Tailer(file, table, form, lambda note: render.show_notes([note]))
         while True:
             new = tailer.poll()
@@ -350,8 +379,8 @@ def tail(
 
 def _form(
     file: str, target: str, pattern: str | None, settings: Flags, *, wait: bool, pairs: bool, raw: bool
-) -> tuple[LogForm, tuple[str, ...]] | None:
-    """How lines are taken apart, and which columns hold texts: as in the last run, or by the first lines.
+) -> tuple[LogForm, Mapping[str, str]] | None:
+    """How lines are taken apart, and which index columns get: as in the last run, or by the first lines.
 
     None if that takes a line to know, and there is none yet.
     """
@@ -367,13 +396,13 @@ def _form(
         table = Table.open(target, options=settings.options)
         saved = saved_form(table, file)
         if saved is not None:
-            return saved, ()
+            return saved, {}
         last_form = loaded_form(table.log.snapshot().txns)
     if wait and not (Path(file).is_file() and Path(file).stat().st_size):
         return None
     source = open_input([file], "log", pattern, with_pairs=pairs, with_raw=raw, log=last_form)
     assert source.log is not None
-    return source.log, source.text_columns
+    return source.log, source.kinds
 
 
 VERBS = (load, tail)

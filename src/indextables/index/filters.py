@@ -29,7 +29,7 @@ from indextables.index.query.plan import OneTerm, Plan, TermKey
 from indextables.index.query.ranges import Phrase
 from indextables.index.query.tree import Query
 from indextables.index.read.cache import RangeReader
-from indextables.index.read.lookup import Index
+from indextables.index.read.lookup import Index, fields_of
 from indextables.records import dataclass
 from indextables.storage.checksum import crc32
 
@@ -163,9 +163,7 @@ class FilterGroup:
 
         The query must have been parsed with the settings of the group.
         """
-        fields = {
-            item.column: (number, item, FieldRoot(blocks=0)) for number, item in enumerate(query.spec.fields)
-        }
+        fields = fields_of(query.spec, [FieldRoot(blocks=0)] * len(query.spec.fields))
         plan = Compiler(fields, query.compared, has_values=True).plan(query.node)
         keys = list(dict.fromkeys(_required_keys(plan)))
         rows = self.may_hold([key_of(*key) for key in keys])

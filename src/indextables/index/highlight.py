@@ -19,7 +19,7 @@ import pyarrow as pa
 from indextables.index.letters import clusters, folded, pieces_of
 from indextables.index.query.tree import Between, Boolean, Boosted, Matching, Node, Query, Words
 from indextables.index.settings import STRING, TEXT, IndexField
-from indextables.index.tokens import Tokenizer, analyzer, id_spans, is_id, tokenizer_of, words_of
+from indextables.index.tokens import Tokenizer, analyzer, cut_of, id_spans, is_id, tokenizer_of, words_of
 from indextables.records import dataclass
 
 Span = tuple[int, int]
@@ -81,7 +81,7 @@ def _by_letters(text: str, start: int, tokenizer: Tokenizer) -> list[Token]:
         ends += [start + end] * len(plain)
     plain_text = "".join(spelled)
     tokens = []
-    for piece in pieces_of(plain_text):
+    for piece in pieces_of(plain_text, cut_of(tokenizer)):
         word = plain_text[piece.start : piece.end]
         if tokenizer.base == "en_stem":
             (word,) = analyzer("stems").analyze(word)

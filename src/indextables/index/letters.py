@@ -14,6 +14,7 @@ Version 2 of the tokenizers goes by these rules:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import NamedTuple
@@ -101,8 +102,8 @@ class Piece(NamedTuple):
     end: int
 
 
-def pieces_of(text: str) -> list[Piece]:
-    """The words of a folded text, in order.
+def pieces_of(text: str, cut: Callable[[str], list[str]] | None = None) -> list[Piece]:
+    """The words of a folded text, in order; `cut` makes words of scripts that would be paired.
 
     >>> [text[piece.start : piece.end] for text in ["Ein 人工智能 🙂".lower()] for piece in pieces_of(text)]
     ['ein', '人工', '工智', '智能', '能', '🙂']
@@ -114,11 +115,33 @@ def pieces_of(text: str) -> list[Piece]:
             units[-1] = units[-1]._replace(end=at + 1, middle=at + 1)
         elif kind not in (SEPARATOR, MARK):
             units.append(Piece(kind, at, at + 1, at + 1))
+    if cut is not None:
+        return _by_dictionary(text, units, cut)
     paired = [
         one._replace(end=other.end) if one.kind == other.kind == PAIRED and one.end == other.start else one
         for one, other in pairwise(units)
     ]
     return paired + units[-1:]
+
+
+def _by_dictionary(text: str, units: list[Piece], cut: Callable[[str], list[str]]) -> list[Piece]:
+    """The words with every run of characters that would be paired cut by a dictionary."""
+    pieces: list[Piece] = []
+    at = 0
+    while at < len(units):
+        end = at + 1
+        if units[at].kind != PAIRED:
+            pieces.append(units[at])
+            at = end
+            continue
+        while end < len(units) and units[end].kind == PAIRED and units[end].start == units[end - 1].end:
+            end += 1
+        begin = units[at].start
+        for word in cut(text[begin : units[end - 1].end]):
+            pieces.append(Piece(WORD, begin, begin + len(word), begin + len(word)))
+            begin += len(word)
+        at = end
+    return pieces
 
 
 def _continues(kind: int, before: int) -> bool:

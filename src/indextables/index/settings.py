@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import OptionError
-from indextables.index.tokens import FOLD, NEWEST, VERSIONED, tokenizer_of
+from indextables.index.dictionaries import DICTIONARIES
+from indextables.index.tokens import FOLD, NEWEST, PAIRING, VERSIONED, newest_version, tokenizer_of
 from indextables.model.names import find_name, no_column
 from indextables.options import PREFIX, IndexingOptions, Options
 from indextables.records import dataclass
@@ -22,7 +23,11 @@ from indextables.records import dataclass
 TEXT, STRING, JSON, IP, FAST = "text", "string", "json", "ip", "fast"
 SUBSTRING = "substring"
 KINDS = (TEXT, STRING, JSON, IP, SUBSTRING)
-TOKENIZERS = ("default", "raw", "en_stem", "whitespace", "compact_ids", *(name + FOLD for name in VERSIONED))
+WORDS = (TEXT, JSON, IP)
+"""Kinds that say what a query finds in a column; of these a column has one at most."""
+_ORDER = (*WORDS, STRING, FAST, SUBSTRING)
+"""The fields of one column, as they follow each other: queries search the first."""
+TOKENIZERS = (*PAIRING, "raw", "whitespace", *DICTIONARIES, *(name + FOLD for name in VERSIONED))
 RECORDS = ("basic", "freq", "position")
 _DEFAULT_RECORD = {
     TEXT: "position",
@@ -37,7 +42,7 @@ _DEFAULT_TOKENIZER = {TEXT: "default", JSON: "default"}
 
 @dataclass(frozen=True, slots=True)
 class IndexField:
-    """The settings of one column. `kind` is text, string, json, ip, substring, or fast for typed values."""
+    """One index of a column. `kind` is text, string, json, ip, substring, or fast for typed values."""
 
     column: str
     kind: str
@@ -53,26 +58,50 @@ class IndexField:
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """The indexed columns of a table, in the order of its schema."""
+    """The fields of a table's index: its indexed columns in the order of the schema, each with one or more.
+
+    A query searches the first field of a column. The others serve filters: `string` finds whole values,
+    `substring` parts of them.
+
+    >>> message = [IndexField("message", kind) for kind in ("text", "substring")]
+    >>> spec = IndexSpec(tuple(message))
+    >>> spec.columns, spec.get("message").kind, spec.get("message", "string")
+    (('message',), 'text', None)
+    """
 
     fields: tuple[IndexField, ...] = ()
     columns: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The indexed columns."""
-    _by_column: Mapping[str, IndexField] = field(init=False, repr=False, compare=False)
+    numbers: Mapping[tuple[str, str | None], int] = field(init=False, repr=False, compare=False)
+    """The index of every field in `fields`, by column and kind; with None for a kind, of the first one."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(item.column for item in self.fields))
-        object.__setattr__(self, "_by_column", {item.column: item for item in self.fields})
+        object.__setattr__(self, "columns", tuple(dict.fromkeys(item.column for item in self.fields)))
+        numbers: dict[tuple[str, str | None], int] = {}
+        for number, item in enumerate(self.fields):
+            numbers.setdefault((item.column, None), number)
+            numbers[item.column, item.kind] = number
+        object.__setattr__(self, "numbers", numbers)
 
-    def get(self, column: str) -> IndexField | None:
-        """The settings of a column; None when it is not indexed."""
-        return self._by_column.get(column)
+    def get(self, column: str, kind: str | None = None) -> IndexField | None:
+        """The field of a column that has this kind, or that queries search; None when it has none."""
+        number = self.numbers.get((column, kind))
+        return None if number is None else self.fields[number]
+
+    def kinds(self, column: str) -> tuple[str, ...]:
+        """The kinds of a column's fields."""
+        return tuple(item.kind for item in self.fields if item.column == column)
+
+    def of_kind(self, *kinds: str) -> frozenset[str]:
+        """The columns that have a field of one of these kinds."""
+        return frozenset(item.column for item in self.fields if item.kind in kinds)
 
     def searchable(self) -> IndexSpec:
-        """The columns that queries search: substring fields only serve LIKE and similar filters."""
-        if all(item.kind != SUBSTRING for item in self.fields):
-            return self
-        return IndexSpec(tuple(item for item in self.fields if item.kind != SUBSTRING))
+        """The fields that queries search: the first of every column, unless it is of parts of values."""
+        searched = tuple(
+            item for item in self.fields if self.get(item.column) is item and item.kind != SUBSTRING
+        )
+        return self if len(searched) == len(self.fields) else IndexSpec(searched)
 
     def to_wire(self) -> tuple[dict[str, Any], ...]:
         """The form written into a split."""
@@ -100,7 +129,7 @@ class IndexSpec:
         for item in self.fields:
             if item.kind == FAST:
                 continue
-            properties[f"{PREFIX}indexing.typemap.{item.column}"] = item.kind
+            properties[f"{PREFIX}indexing.typemap.{item.column}"] = ",".join(self.kinds(item.column))
             if item.record != _DEFAULT_RECORD[item.kind]:
                 properties[f"{PREFIX}indexing.indexrecordoption.{item.column}"] = item.record
             if item.tokenizer != _DEFAULT_TOKENIZER.get(item.kind, "raw"):
@@ -128,7 +157,10 @@ def from_options(
     first, and a text column named as a fast field is accepted, as it is indexed as text all the same.
     """
     indexing = options.indexing if isinstance(options, Options) else options
-    typemap = _by_column("typemap", indexing.typemap, KINDS, schema)
+    typemap = {
+        column: _kinds(column, value)
+        for column, value in _by_column("typemap", indexing.typemap, KINDS, schema).items()
+    }
     tokenizers = tokenizers_of(indexing, schema)
     records = _by_column("indexrecordoption", indexing.record_option, RECORDS, schema)
     fast = {_resolve(name, "fastfields", schema) for name in indexing.fast_fields or ()}
@@ -142,24 +174,48 @@ def from_options(
                 )
     fields = []
     for item in schema:
-        kind = typemap.get(item.name)
-        if kind is None and item.name in fast:
-            kind = STRING if is_text(item.type) else FAST
-        if item.name in fast and kind in (TEXT, JSON, SUBSTRING) and not stored:
+        kinds = typemap.get(item.name, ())
+        if not kinds and item.name in fast:
+            kinds = (STRING if is_text(item.type) else FAST,)
+        words = [kind for kind in kinds if kind in (TEXT, JSON, SUBSTRING)]
+        if item.name in fast and len(words) == len(kinds) and kinds and not stored:
             raise OptionError(
-                f"indexing.fastfields names column {item.name!r}, which is indexed as {kind}: words have no "
-                "value to compare. Leave it out of fastfields, or index the column as string, which finds "
-                "whole values and ranges of them",
+                f"indexing.fastfields names column {item.name!r}, which is indexed as {','.join(kinds)}: "
+                "words have no value to compare. Leave it out of fastfields, or index the column as string, "
+                "which finds whole values and ranges of them",
                 column=item.name,
             )
-        if kind is not None:
-            if stored and kind not in _DEFAULT_TOKENIZER:
-                # It was given another kind, and its tokenizer stayed behind.
-                tokenizers.pop(item.name, None)
-            fields.append(_field(item, kind, tokenizers, records, item.name in fast))
+        if stored and not any(kind in _DEFAULT_TOKENIZER for kind in kinds):
+            # It was given another kind, and its tokenizer stayed behind.
+            tokenizers.pop(item.name, None)
+        fields += [
+            _field(
+                item,
+                kind,
+                tokenizers,
+                records,
+                fast=item.name in fast and (kind == STRING or len(kinds) == 1),
+                first=kind == kinds[0],
+            )
+            for kind in kinds
+        ]
     if stored:
         return IndexSpec(tuple(replace(item, tokenizer=tokenizer_of(item.tokenizer).name) for item in fields))
-    return IndexSpec(tuple(_with_version(item, current.get(item.column)) for item in fields))
+    return IndexSpec(tuple(_with_version(item, current.get(item.column, item.kind)) for item in fields))
+
+
+def _kinds(column: str, value: str) -> tuple[str, ...]:
+    """The kinds of fields that a column is to have, in their order; `text,substring` are two."""
+    kinds = sorted({kind.strip() for kind in value.split(",")}, key=_ORDER.index)
+    words = [kind for kind in kinds if kind in WORDS]
+    if len(words) > 1:
+        raise OptionError(
+            f"indexing.typemap.{column} is {value!r}: a query could not tell which of {' and '.join(words)} "
+            "it searches. Name one of them; string and substring can stand beside it",
+            column=column,
+            value=value,
+        )
+    return tuple(kinds)
 
 
 def tokenizers_of(indexing: IndexingOptions, schema: pa.Schema) -> dict[str, str]:
@@ -173,14 +229,24 @@ def _with_version(item: IndexField, current: IndexField | None) -> IndexField:
     if "@" not in item.tokenizer and parts.base in VERSIONED:
         same = None if current is None else tokenizer_of(current.tokenizer)
         is_same_rule = same is not None and (same.base, same.accents) == (parts.base, parts.accents)
-        parts = replace(parts, version=same.version if same is not None and is_same_rule else NEWEST)
+        version = same.version if same is not None and is_same_rule else newest_version(parts.base)
+        parts = replace(parts, version=version)
     return replace(item, tokenizer=parts.name)
 
 
 def _field(
-    column: pa.Field, kind: str, tokenizers: Mapping[str, str], records: Mapping[str, str], fast: bool
+    column: pa.Field,
+    kind: str,
+    tokenizers: Mapping[str, str],
+    records: Mapping[str, str],
+    *,
+    fast: bool,
+    first: bool,
 ) -> IndexField:
+    """One field of a column; what options say of its words is about the first."""
     _check_type(column, kind)
+    if not first:
+        return IndexField(column.name, kind, fast=fast)
     tokenizer = tokenizers.get(column.name, _DEFAULT_TOKENIZER.get(kind, "raw"))
     if column.name in tokenizers and kind not in _DEFAULT_TOKENIZER and tokenizer != "raw":
         raise OptionError(
@@ -201,10 +267,13 @@ def _by_column(
 ) -> dict[str, str]:
     """Read `option.<column> = <choice>` and the list form `option.<choice> = <column>, <column>`."""
     chosen: dict[str, str] = {}
+    several = option == "typemap"
     lists = {
         key: value
         for key, value in values.items()
-        if key.lower() in choices and value.strip().lower() not in choices
+        if key.lower() in choices
+        and value.strip().lower() not in choices
+        and not (several and _are_all(value, choices) and find_name(schema.names, key) is not None)
     }
     for key, value in values.items():
         pairs = (
@@ -212,15 +281,18 @@ def _by_column(
             if key in lists
             else [(key, value.strip().lower())]
         )
-        for name, choice in pairs:
+        for name, given in pairs:
+            choice = given
             column = _resolve(name, option, schema)
-            base, _, version = choice.partition("@")
-            if base not in choices or version not in _versions(option, base):
+            if not _is_known(choice, option, choices) and not (several and _are_all(choice, choices)):
+                also = ", or several of them as in text,substring" if several else ""
                 raise OptionError(
-                    f"indexing.{option}.{name} is {choice!r}; expected one of {', '.join(choices)}",
+                    f"indexing.{option}.{name} is {choice!r}; expected one of {', '.join(choices)}{also}",
                     column=column,
                     value=choice,
                 )
+            if "," in choice:
+                choice = ",".join(_kinds(column, choice))
             before = chosen.get(column, choice)
             if before != choice and not _same_tokenizer(before, choice):
                 raise OptionError(
@@ -231,17 +303,25 @@ def _by_column(
     return chosen
 
 
+def _are_all(value: str, choices: tuple[str, ...]) -> bool:
+    """Whether every part of a list with commas is one of the choices."""
+    return all(part.strip().lower() in choices for part in value.split(","))
+
+
 def _same_tokenizer(one: str, other: str) -> bool:
     """Whether two settings differ only in that one of them names a version."""
     return ("@" in one) != ("@" in other) and one.partition("@")[0] == other.partition("@")[0]
 
 
-def _versions(option: str, choice: str) -> tuple[str, ...]:
-    """The versions that can follow the name of a tokenizer, and none at all."""
-    if option != "tokenizer" or tokenizer_of(choice).base not in VERSIONED:
-        return ("",)
-    first = 2 if choice.endswith(FOLD) else 1
-    return ("", *map(str, range(first, NEWEST + 1)))
+def _is_known(choice: str, option: str, choices: tuple[str, ...]) -> bool:
+    """Whether a value is one of the choices; the name of a tokenizer may be followed by a version."""
+    name, at, version = choice.partition("@")
+    if name not in choices or not at:
+        return name in choices
+    base = tokenizer_of(name).base
+    if option != "tokenizer" or base not in VERSIONED or not version.isdigit():
+        return False
+    return base in DICTIONARIES or (2 if name.endswith(FOLD) else 1) <= int(version) <= NEWEST
 
 
 def _resolve(name: str, option: str, schema: pa.Schema) -> str:

@@ -30,6 +30,7 @@ from indextables.index.tokens import (
     address,
     analyzer,
     json_text,
+    makes_pairs,
     tokenizer_of,
     words_of,
 )
@@ -320,7 +321,7 @@ def _analysed(
     if not plain.all():
         runs = words.filter(pa.array(~plain))
         more, sizes[~plain] = (
-            _analysed_runs(runs, tokenizer) if tokenizer.version == 1 else _by_letters(runs, tokenizer)
+            _by_letters(runs, tokenizer) if makes_pairs(tokenizer.name) else _analysed_runs(runs, tokenizer)
         )
         code[~plain] = sum(map(len, out)) + starts_of(sizes[~plain])[:-1]
         out.append(more)
@@ -344,8 +345,9 @@ def _stems(words: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def _analysed_runs(runs: pa.BinaryArray, tokenizer: Tokenizer) -> tuple[pa.BinaryArray, list[int]]:
-    """The words of runs by version 1, in order, and how many each run has."""
-    analysed = list(map(analyzer(tokenizer.base).analyze, map(bytes.decode, runs.to_pylist())))
+    """The words of runs by version 1 or by a dictionary, in order, and how many each run has."""
+    analyze = analyzer(tokenizer.base).analyze if tokenizer.version == 1 else words_of(tokenizer.name)
+    analysed = list(map(analyze, map(bytes.decode, runs.to_pylist())))
     words = pa.array([word for some in analysed for word in some], pa.string())
     return words.cast(pa.binary()), list(map(len, analysed))
 

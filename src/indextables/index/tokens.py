@@ -8,6 +8,8 @@ The words of `default`, `en_stem` and `compact_ids` go by rules that have versio
 them changes what is found. `default` alone means version 1 in an index and in the log: that is how
 it was written before there were others. Version 2 follows `letters`.
 
+`jieba` and `icu` make words of such scripts by a dictionary (`dictionaries`), and of other text as version 2.
+
 `compact_ids` reads UUIDs and long identifiers as single words and keeps them out of the
 index's dictionary: the index only has a 16-bit bucket for each, and the rows it proposes
 are checked against the text.
@@ -24,6 +26,7 @@ from typing import Any
 
 import msgspec
 
+from indextables.index.dictionaries import DICTIONARIES, cutter, edition_of
 from indextables.index.letters import PAIRED, Piece, folded, pieces_of
 from indextables.lazy import tantivy
 from indextables.records import dataclass
@@ -53,9 +56,12 @@ _SPELLED_SPACE = re.compile("\x1c([0-9a-f]+)\x1c")
 Tokenize = Callable[[str], list[str]]
 
 
-VERSIONED = ("default", "en_stem", "compact_ids")
+PAIRING = ("default", "en_stem", "compact_ids")
+"""Tokenizers that cut scripts without spaces into pairs, from version 2 on."""
+VERSIONED = (*PAIRING, *DICTIONARIES)
 """Tokenizers whose rules have versions."""
 NEWEST = 2
+"""The newest version of those that make pairs; of a dictionary it is the edition that is installed."""
 FOLD = "+fold"
 """Follows the name of a tokenizer that does without accents."""
 
@@ -98,13 +104,18 @@ def tokenizer_of(name: str) -> Tokenizer:
 def makes_pairs(name: str) -> bool:
     """Whether a tokenizer cuts scripts without spaces into pairs of characters."""
     parts = tokenizer_of(name)
-    return parts.version > 1 and parts.base in VERSIONED
+    return parts.version > 1 and parts.base in PAIRING
+
+
+def newest_version(base: str) -> int:
+    """The version that a column gets which names none; MissingPackageError where a dictionary is missing."""
+    return edition_of(base) if base in DICTIONARIES else NEWEST
 
 
 def plain_words(name: str) -> str:
     """The tokenizer that finds the words of another as the text has them: not their stems."""
     parts = tokenizer_of(name)
-    return Tokenizer("default", parts.version, parts.accents).name if parts.base in VERSIONED else name
+    return Tokenizer("default", parts.version, parts.accents).name if parts.base in PAIRING else name
 
 
 @lru_cache(maxsize=16)
@@ -130,7 +141,7 @@ def words_of(tokenizer: str) -> Tokenize:
     parts = tokenizer_of(tokenizer)
     if parts.base == "raw":
         return lambda text: [text]
-    analyze: Tokenize = analyzer(parts.base).analyze
+    analyze: Tokenize = analyzer("default" if parts.base in DICTIONARIES else parts.base).analyze
     if parts.version > 1:
         analyze = _by_letters(analyze, parts)
     if parts.base == "compact_ids":
@@ -141,15 +152,21 @@ def words_of(tokenizer: str) -> Tokenize:
 def _by_letters(analyze: Tokenize, parts: Tokenizer) -> Tokenize:
     """The words by the rules of `letters`; `analyze` has the same ones for ASCII."""
     stems: Tokenize | None = analyzer("stems").analyze if parts.base == "en_stem" else None
+    cut = cut_of(parts)
 
     def words(text: str) -> list[str]:
         if text.isascii():
             return analyze(text)
         plain = folded(text, accents=not parts.accents)
-        pieces = [plain[piece.start : piece.end] for piece in pieces_of(plain)]
+        pieces = [plain[piece.start : piece.end] for piece in pieces_of(plain, cut)]
         return pieces if stems is None else stems(" ".join(pieces))
 
     return words
+
+
+def cut_of(parts: Tokenizer) -> Tokenize | None:
+    """How a tokenizer of a dictionary cuts scripts without spaces; None where it makes pairs of them."""
+    return cutter(parts.base, parts.version) if parts.base in DICTIONARIES else None
 
 
 def sought_words(tokenizer: str, text: str) -> tuple[list[str], str | None]:
@@ -165,7 +182,7 @@ def sought_words(tokenizer: str, text: str) -> tuple[list[str], str | None]:
     """
     words = words_of(tokenizer)(text)
     parts = tokenizer_of(tokenizer)
-    if parts.version == 1 or text.isascii() or not words:
+    if not makes_pairs(tokenizer) or text.isascii() or not words:
         return words, None
     pieces = pieces_of(folded(text, accents=not parts.accents))
     if not pieces or pieces[-1].kind != PAIRED:

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from indextables.display.plain import counted
 from indextables.errors import OptionError, StorageError
+from indextables.index.automatic import SAMPLE_ROWS, automatic_kinds
+from indextables.index.settings import TEXT
 from indextables.ingest import streams
 from indextables.ingest.json_files import Json, json_blocks
 from indextables.ingest.log_forms import log_form
@@ -18,7 +20,7 @@ from indextables.ingest.log_lines import MESSAGE, RAW, LineReader, LogForm, line
 from indextables.ingest.log_times import Years
 from indextables.ingest.not_fitting import BadLines, TypesDiffer
 from indextables.ingest.streams import ENDINGS, TextFile
-from indextables.lazy import pc, pq, pv
+from indextables.lazy import pq, pv
 from indextables.model.names import no_column
 
 FORMATS = ("csv", "jsonl", "parquet", "log")
@@ -28,7 +30,6 @@ _BY_NAME = {
     ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
 _SAMPLE_LINES = 1000
-_WORDS = 3
 """A column with at least this many words per text on average is indexed as text."""
 _DELIMITERS = (",", "\t", ";", "|")
 
@@ -50,7 +51,8 @@ class InputFiles:
     paths: tuple[str, ...]
     form: str
     schema: pa.Schema
-    text_columns: tuple[str, ...]
+    kinds: Mapping[str, str]
+    """The index that each column gets by itself."""
     log: LogForm | None = None
     names: tuple[str, ...] = ()
     """The columns of a CSV file that has no line of headings."""
@@ -185,7 +187,7 @@ def open_input(
             if value and file_format != fitting:
                 raise OptionError(f"only {fitting} files take {flag}; {paths[0]} is read as {file_format}")
     source = InputFiles(
-        tuple(paths), file_format, pa.schema([]), (), None, tuple(names), tuple(types or {}), encoding,
+        tuple(paths), file_format, pa.schema([]), {}, None, tuple(names), tuple(types or {}), encoding,
         delimiter, on_error, sizes=tuple(Path(path).stat().st_size for path in paths),
     )  # fmt: skip
     if file_format == "log":
@@ -215,7 +217,7 @@ def _with_log(
                 "that makes the columns of the table."
             )
         log = saved
-    return replace(source, log=log, schema=log.schema, text_columns=_log_texts(log, lines))
+    return replace(source, log=log, schema=log.schema, kinds=_log_kinds(log, lines))
 
 
 def _with_sample(source: InputFiles) -> InputFiles:
@@ -241,7 +243,7 @@ def _with_sample(source: InputFiles) -> InputFiles:
         ) from wrong
     if first is None or not first.num_columns:
         raise OptionError(f"{path} has no rows, so its columns cannot be guessed")
-    return replace(source, schema=first.schema, text_columns=_text_columns(first.slice(0, _SAMPLE_LINES)))
+    return replace(source, schema=first.schema, kinds=automatic_kinds(first.slice(0, SAMPLE_ROWS)))
 
 
 def guess_format(path: str) -> str:
@@ -262,27 +264,12 @@ def _plain(item: pa.Field) -> pa.Field:
     return pa.field(item.name, kind)
 
 
-def _text_columns(sample: pa.RecordBatch) -> tuple[str, ...]:
-    columns = zip(sample.schema.names, sample.columns, strict=True)
-    return tuple(name for name, values in columns if _is_text(values))
-
-
-def _log_texts(log: LogForm, lines: pa.Array) -> tuple[str, ...]:
-    """The columns of a log that are searched by words, always with the message, be it short."""
+def _log_kinds(log: LogForm, lines: pa.Array) -> dict[str, str]:
+    """The index of each column of a log; the message is searched by words, be it short."""
     texts = log.take_apart(lines)[1]
-    return tuple(
-        item.name
-        for item in log.schema
-        if item.name == MESSAGE
-        or (pa.types.is_string(item.type) and item.name in texts and _is_text(texts[item.name]))
-    )
-
-
-def _is_text(values: pa.Array) -> bool:
-    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-        return False
-    words = pc.mean(pc.count_substring_regex(values, r"\S+")).as_py()
-    return words is not None and words >= _WORDS
+    named = [item.name for item in log.schema if pa.types.is_string(item.type) and item.name in texts]
+    kinds = automatic_kinds(pa.table({name: texts[name] for name in named}))
+    return kinds | ({MESSAGE: TEXT} if MESSAGE in log.schema.names else {})
 
 
 def line_reader(path: str, log: LogForm, encoding: str | None = None) -> LineReader:

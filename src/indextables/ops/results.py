@@ -53,6 +53,8 @@ class ScanMetrics:
     """Which engine found the files, why that one, and how long its stages took."""
     notes: tuple[str, ...] = ()
     """Notes for the author of a query: how it was understood, and what it might have meant."""
+    ruled_by: tuple[str, ...] = ()
+    """The fields of the index that were asked, as `message as substring`; splits without them are scanned."""
 
     def _repr_html_(self) -> str:
         return notebook.result_html(self)

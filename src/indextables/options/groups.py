@@ -388,6 +388,13 @@ class IndexingOptions:
         NAMES,
         "Columns (numbers, booleans, dates, times, texts) that queries can compare, as in `status:>=500`.",
     )
+    auto: bool | None = option(
+        "indexing.auto",
+        None,
+        BOOLEAN,
+        "Index columns of text by their first rows when a write makes a table: sentences as `text`, few "
+        "values (level, host, service, status) as `string`. `load` and `tail` do unless it is false.",
+    )
     typemap: Mapping[str, str] = field(default_factory=dict)
     tokenizer: Mapping[str, str] = field(default_factory=dict)
     record_option: Mapping[str, str] = field(default_factory=dict)
@@ -421,13 +428,15 @@ COLUMN_KEYS: Mapping[str, ColumnKey] = MappingProxyType(
             "indexing",
             "typemap",
             TEXT,
-            "Index type of a column: text, string, json, ip, substring; `indexing.typemap.<type>`: a list.",
+            "Index type of a column: text, string, json, ip, substring, or several as in `text,substring`; "
+            "`indexing.typemap.<type>`: a list.",
         ),
         "indexing.tokenizer.": ColumnKey(
             "indexing",
             "tokenizer",
             TEXT,
-            "How text becomes words: default, raw, en_stem, whitespace, compact_ids; `+fold` drops accents.",
+            "How text becomes words: default, raw, en_stem, whitespace, compact_ids, jieba, icu; "
+            "`+fold` ignores accents.",
         ),
         "indexing.indexrecordoption.": ColumnKey(
             "indexing",

@@ -8,6 +8,8 @@ Only casts that cannot be undone remain in the tree.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
@@ -315,6 +317,26 @@ def _text_column(operand: Operand, text: Literal) -> Column:
     if text.value is not None and not pa.types.is_string(text.type):
         raise Unsupported
     return operand
+
+
+_TESTS: Mapping[str, Callable[[int, int], bool]] = {
+    "=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_FAR = 1 << 31
+
+
+def position(op: str, contains: Match, place: int) -> Node:
+    """Return `instr(column, text) op place` as a test whether the text is there; else raise Unsupported.
+
+    A text is at 1 or further on, or at 0 where it is not there.
+    """
+    test = _TESTS.get(op)
+    if test is None:
+        raise Unsupported
+    (present, *others) = [test(at, place) for at in (1, max(1, place), _FAR)]
+    if present == test(0, place) or any(other != present for other in others):
+        raise Unsupported
+    return contains if present else Not(contains)
 
 
 def like(operand: Operand, pattern: Literal, escape: str = "\\") -> Node:

@@ -23,6 +23,7 @@ from indextables.predicate.tree import (
     IsTrue,
     IsUndecided,
     Literal,
+    Match,
     Node,
     Not,
     Operand,
@@ -44,8 +45,8 @@ from indextables.predicate.values import (
 
 _NULL_AS_ARGUMENTS = frozenset(
     {"=", "<", "<=", ">", ">=", "lower", "upper", "length", "trim", "ltrim", "rtrim", "substring", "left",
-     "right", "replace", "concat", "startswith", "endswith", "contains", "like", "rlike", "year", "month",
-     "day", "hour", "minute", "second"}
+     "right", "replace", "concat", "startswith", "endswith", "contains", "instr", "like", "rlike", "year",
+     "month", "day", "hour", "minute", "second"}
 )  # fmt: skip
 """These never fail, and are null exactly where one of their arguments is."""
 
@@ -68,7 +69,26 @@ def compare(op: str, left: Value, right: Value, zone: str) -> Node:
     kind = common([left, right], f"{left} {op} {right}")
     if isinstance(left, Column) and isinstance(right, Column) and "char" in left.order + right.order:
         raise Unsupported  # padded to the longer of the two
-    return condition(call_of(op, [cast(left, kind, zone), cast(right, kind, zone)], pa.bool_()))
+    exactly = condition(call_of(op, [cast(left, kind, zone), cast(right, kind, zone)], pa.bool_()))
+    return _of_position(op, left, right, exactly)
+
+
+def _of_position(op: str, left: Value, right: Value, exactly: Node) -> Node:
+    """Compare the place of one text in another: mostly that asks whether it is there at all."""
+    if not isinstance(left, Call) or left.name != "instr" or not isinstance(right, Literal):
+        return exactly
+    text, part = left.args
+    is_plain = isinstance(text, Column) and isinstance(part, Literal) and part.value is not None
+    if not is_plain or not is_a.is_integer(right.type):
+        return exactly
+    assert isinstance(text, Column)
+    assert isinstance(part, Literal)
+    contains = Match("contains", text, part.value)
+    try:
+        return coerce.position(op, contains, right.value)
+    except Unsupported:
+        is_there = op in {"=", "<=>", ">", ">="} and right.value > 0
+        return all_of([contains, exactly]) if is_there else exactly
 
 
 def _condition_is(op: str, left: Node, right: Literal) -> Node:

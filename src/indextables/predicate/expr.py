@@ -176,6 +176,10 @@ class Expr:
         """The number of characters, or of bytes."""
         return Expr("length", self)
 
+    def instr(self, part: Any) -> Expr:
+        """Where a text first occurs, counted from 1; 0 where it does not."""
+        return Expr("instr", self, part)
+
     def trim(self) -> Expr:
         """The text without spaces at its ends."""
         return Expr("trim", self)

@@ -234,6 +234,12 @@ def _match(name: str, args: Args, zone: str) -> Value:
     return call_of(name, [first, second], _BOOL)
 
 
+def _position(name: str, args: Args, zone: str) -> Value:
+    """Where a text is in another, counted from 1; 0 where it is not."""
+    text, part = args if name == "instr" else args[::-1]
+    return call_of("instr", [_text(text, zone), _text(part, zone)], _INT)
+
+
 def _like(name: str, args: Args, zone: str) -> Value:
     first, pattern = _text(args[0], zone), args[1]
     escape = args[2] if len(args) > 2 else Literal("\\", _TEXT)  # noqa: PLR2004 - the third
@@ -355,6 +361,7 @@ _FUNCTIONS: Mapping[str, tuple[range, Build]] = {
     "replace": (range(2, 4), _replace),
     "concat": (_SOME, _concat),
     **dict.fromkeys(("startswith", "endswith", "contains"), (_TWO, _match)),
+    **dict.fromkeys(("instr", "locate", "position", "charindex"), (_TWO, _position)),
     "like": (range(2, 4), _like),
     **dict.fromkeys(("rlike", "regexp", "regexp_like"), (_TWO, _rlike)),
     "coalesce": (_SOME, _coalesce),

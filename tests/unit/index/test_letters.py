@@ -14,6 +14,7 @@ from indextables.index.letters import EMOJI, MARK, PAIRED, clusters, folded, kin
 from indextables.index.settings import IndexField
 from indextables.index.tokenise import tokens_of
 from indextables.index.tokens import sought_words, words_of
+from support.dictionaries import dictionary_tokenizers
 
 RULES = ("default@2", "default+fold@2", "en_stem@2", "en_stem+fold@2", "compact_ids@2")
 ANYTHING = st.characters(exclude_categories=["Cs", "Cn"])
@@ -80,7 +81,7 @@ def test_a_text_that_is_searched_for_may_go_on_in_the_texts_that_hold_it(text, w
     assert sought_words("default@2", text) == (words, begins)
 
 
-@pytest.mark.parametrize("tokenizer", RULES)
+@pytest.mark.parametrize("tokenizer", [*RULES, *dictionary_tokenizers()])
 @given(st.lists(texts, min_size=1, max_size=6))
 def test_a_batch_has_the_words_of_its_texts_and_these_have_places(tokenizer, rows):
     tokens = tokens_of(IndexField("c", "text", tokenizer, "position"), pa.array(rows, pa.string()))

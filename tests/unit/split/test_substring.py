@@ -17,7 +17,7 @@ from indextables.predicate.regex import NotUnderstoodError, required_texts, tran
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits, open_index
 from indextables.split.read import rows as readers
-from indextables.split.search.substring import rows_left
+from indextables.split.search.narrowing import rows_left
 
 SCHEMA = pa.schema([("id", pa.int64()), ("path", pa.string()), ("note", pa.string())])
 OPTIONS = {"indexing.typemap.path": "substring", "indexing.typemap.note": "text"}

@@ -13,12 +13,13 @@ import indextables as it
 from indextables.cli.main import cli
 from indextables.duck.conditions import condition_of
 from indextables.errors import PredicateError
+from indextables.index.settings import IndexField, IndexSpec
 from indextables.model.stats import FileStats
 from indextables.ops.read.matching import may_survive
 from indextables.predicate.build.from_sql import parse
 from indextables.predicate.prune.rule import Verdict, prune_file
 from indextables.predicate.tree import TRUE
-from indextables.split.search.substring import needed_trigrams
+from indextables.split.search.narrowing import needed_entries
 from support.served import TOKEN, serving
 
 COL = it.col
@@ -175,10 +176,11 @@ def test_a_function_that_is_not_there_is_refused_by_name(table):
 
 def test_only_rows_decide_a_computed_condition():
     """H6: statistics, trigrams and DuckDB are not asked, under NOT and OR neither."""
+    spec = IndexSpec((IndexField("message", "string"), IndexField("message", "substring")))
     for where in ("id % 2 = 1", "NOT id % 2 = 1", "id % 2 = 1 OR id = 7", "lower(message) LIKE '%failed%'"):
         node = parse(where, ROWS.schema)
         assert condition_of(node) is None, where
-        assert needed_trigrams(node, ["message"]) is None, where
+        assert needed_entries(node, spec) is None, where
         assert may_survive(node) == TRUE, where
         bounds = FileStats(
             num_records=1, min_values={"id": "8"}, max_values={"id": "8"}, null_count={"id": 0}

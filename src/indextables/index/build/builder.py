@@ -29,6 +29,8 @@ RUN_BYTES = 8 << 20
 @dataclass(slots=True)
 class _FieldBuild:
     item: IndexField
+    ranked: bool
+    """Whether queries search it; ranking needs the row lengths of no other field of the column."""
     runs: list[Run] = field(default_factory=list)
     lengths: list[Array] = field(default_factory=list)
     nulls: int = 0
@@ -43,7 +45,7 @@ class _FieldBuild:
         counted = self.item.record != "basic"
         run = make_run(tokens, first_row, counted=counted, positions=self.item.record == "position")
         self.runs.append(run)
-        if self.item.kind not in (FAST, SUBSTRING):
+        if self.ranked and self.item.kind not in (FAST, SUBSTRING):
             self.lengths.append(narrow(tokens.lengths))
 
     def _bounds(self, numbers: pa.Array) -> None:
@@ -70,7 +72,7 @@ class IndexBuilder:
         self.rows = 0
         self.text_bytes = 0
         self._several = {name: is_list_of_text(schema.field(name).type) for name in spec.columns}
-        self._fields = [_FieldBuild(item) for item in spec.fields]
+        self._fields = [_FieldBuild(item, spec.get(item.column) is item) for item in spec.fields]
         self._waiting: list[list[pa.Array]] = [[] for _ in spec.fields]
         self._waiting_bytes = self._waiting_rows = 0
 

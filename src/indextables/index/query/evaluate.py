@@ -42,7 +42,7 @@ from indextables.index.query.tree import (
     Query,
     Words,
 )
-from indextables.index.read.lookup import Index, Term
+from indextables.index.read.lookup import Fields, Index, Term, fields_of
 from indextables.index.read.ranking import (
     Statistics,
     WeightedWord,
@@ -189,7 +189,9 @@ def _plan_of(
     key = node, unknown, compared, has_values
     plan: Plan | None = index.plans.get(key)
     if plan is None:
-        fields = index.fields if not unknown else {k: v for k, v in index.fields.items() if k not in unknown}
+        fields = index.fields
+        if unknown:
+            fields = {key: field for key, field in fields.items() if key[0] not in unknown}
         plan = Compiler(fields, compared, has_values=has_values).plan(node)
         if index.cache.max_bytes:
             if len(index.plans) >= _PLANS:
@@ -215,9 +217,7 @@ def lacks_words(index: Index, node: Node, compared: IndexSpec = _NONE) -> bool:
 
 def scored_terms(node: Node | Query, spec: IndexSpec) -> tuple[Term, ...]:
     """The words whose frequencies a score of the query needs, spelled as in an index with these settings."""
-    fields = {
-        item.column: (field, item, FieldRoot(blocks=0, gaps=True)) for field, item in enumerate(spec.fields)
-    }
+    fields = fields_of(spec, [FieldRoot(blocks=0, gaps=True)] * len(spec.fields))
     tree, compared = (node.node, node.compared) if isinstance(node, Query) else (node, _NONE)
     plan = Compiler(fields, compared, has_values=True).plan(tree)
     return tuple(dict.fromkeys(plan.terms()))
@@ -229,11 +229,11 @@ def statistics_of(index: Index, node: Node | Query) -> Statistics:
 
 
 class Compiler:
-    """Turns trees into plans for fields, given by column, and for columns whose values are compared."""
+    """Turns trees into plans for fields, and for columns whose values are compared."""
 
     def __init__(
         self,
-        fields: dict[str, tuple[int, IndexField, FieldRoot]],
+        fields: Fields,
         compared: IndexSpec = _NONE,
         *,
         has_values: bool,
@@ -255,9 +255,10 @@ class Compiler:
             return AllRows()
         if (compared := self.compared.get(node.column)) is not None:
             return ComparedRows(node, exact=self.has_values and compared.kind != JSON)
-        if node.column not in self.fields:
+        kind = node.kind if isinstance(node, Words) else None
+        if (node.column, kind) not in self.fields:
             return AllRows(exact=False)
-        field, item, root = self.fields[node.column]
+        field, item, root = self.fields[node.column, kind]
         if isinstance(node, Exists):
             if node.path:
                 return OneTerm(field, node.column, _bytes(json_mark(node.path)), constant=True)

@@ -126,7 +126,7 @@ class Session:
 
     def own_statistics(self, terms: Sequence[Term]) -> Statistics:
         """The statistics of this index for some words."""
-        entries = {term: self.entry((self.index.fields[term[0]][0], term[1])) for term in terms}
+        entries = {term: self.entry((self.index.spec.numbers[term[0], None], term[1])) for term in terms}
         frequencies = {term: 0 if entry is None else entry.frequency for term, entry in entries.items()}
         return Statistics(self.index.rows, self.index.tokens, frequencies)
 

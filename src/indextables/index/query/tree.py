@@ -18,7 +18,8 @@ from indextables.records import dataclass
 class Words:
     """Consecutive words, with at most `slop` others between them; then a word that begins with `prefix`.
 
-    `whole` is one more word that may take the place of the prefix. `path` is a JSON path.
+    `whole` is one more word that may take the place of the prefix. `path` is a JSON path. `kind` names one of
+    several fields of the column; None is the one that queries search.
     """
 
     column: str
@@ -27,6 +28,7 @@ class Words:
     prefix: str | None = None
     whole: str | None = None
     path: str | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,14 @@ class Query:
         """How a column is searched or compared."""
         return self.compared.get(column) or self.spec.get(column)
 
+    def fields_named(self) -> list[str]:
+        """The fields that it searches, as they are shown to people: `message as text`."""
+        fields = [
+            self.spec.get(leaf.column, leaf.kind if isinstance(leaf, Words) else None)
+            for leaf in _leaves_of(self.node)
+        ]
+        return list(dict.fromkeys(f"{item.column} as {item.kind}" for item in fields if item is not None))
+
 
 def combine_queries(
     must: Sequence[Query] = (), should: Sequence[Query] = (), must_not: Sequence[Query] = ()
@@ -173,13 +183,18 @@ def _finds_without_words(node: Node) -> bool:
 
 def columns_of(node: Node) -> Iterable[str]:
     """Every column a tree names."""
+    return (leaf.column for leaf in _leaves_of(node))
+
+
+def _leaves_of(node: Node) -> Iterable[Words | Matching | Between | Exists]:
+    """Every part of a tree that looks into a column."""
     if isinstance(node, (Words, Matching, Between, Exists)):
-        yield node.column
+        yield node
     elif isinstance(node, Boosted):
-        yield from columns_of(node.node)
+        yield from _leaves_of(node.node)
     elif isinstance(node, Boolean):
         for part in (*node.must, *node.should, *node.must_not):
-            yield from columns_of(part)
+            yield from _leaves_of(part)
 
 
 def restrict_to_columns(node: Node, present: frozenset[str]) -> Node:

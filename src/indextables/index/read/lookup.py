@@ -21,7 +21,7 @@ from indextables.index.codec.numbers import Array, Bytes, damaged, starts_of, un
 from indextables.index.codec.root import PIECES, FieldRoot, Root, decode_root
 from indextables.index.read.cache import MEMORY, BlockCache, RangeReader
 from indextables.index.read.words import WordPostings
-from indextables.index.settings import IndexField, IndexSpec
+from indextables.index.settings import FAST, IndexField, IndexSpec
 
 _BLOCKS_AT_ONCE = 64
 SMALL_INDEX = 64 << 10
@@ -29,6 +29,15 @@ SMALL_INDEX = 64 << 10
 _REMEMBERED = 512
 Term: TypeAlias = tuple[str, bytes]
 """A column and one of its words, spelled as in the index."""
+
+
+Fields: TypeAlias = Mapping[tuple[str, str | None], tuple[int, IndexField, FieldRoot]]
+"""Fields by column and kind; with None for a kind, the one of the column that queries search."""
+
+
+def fields_of(spec: IndexSpec, roots: Sequence[FieldRoot]) -> Fields:
+    """The number, the settings and the root of every field of an index with these settings."""
+    return {key: (number, spec.fields[number], roots[number]) for key, number in spec.numbers.items()}
 
 
 class BytesRanges:
@@ -90,10 +99,9 @@ class Index:
         return self.root.identity
 
     @cached_property
-    def fields(self) -> dict[str, tuple[int, IndexField, FieldRoot]]:
-        """The number, the settings and the root of every field, by column."""
-        pairs = zip(self.root.spec.fields, self.root.fields, strict=True)
-        return {item.column: (number, item, field) for number, (item, field) in enumerate(pairs)}
+    def fields(self) -> Fields:
+        """The number, the settings and the root of every field; see `fields_of`."""
+        return fields_of(self.spec, self.root.fields)
 
     @cached_property
     def tokens(self) -> Mapping[str, int]:
@@ -108,7 +116,7 @@ class Index:
 
     def value_bounds(self, column: str) -> tuple[Any, Any] | None:
         """The minimum and maximum of a column of typed values; None when it has none."""
-        field = self.fields.get(column)
+        field = self.fields.get((column, FAST))
         return None if field is None or field[2].least is None else (field[2].least, field[2].most)
 
     # Reading
@@ -175,9 +183,10 @@ class Index:
 
     def frequencies(self, words: Sequence[Term]) -> list[int]:
         """In how many rows each word is; 0 if the column has no field. No list is read."""
-        keys = [(self.fields[column][0], word) for column, word in words if column in self.fields]
+        numbers = self.spec.numbers
+        keys = [(numbers[column, None], word) for column, word in words if (column, None) in numbers]
         looked_up = iter(self.entries(keys))
-        entries = [next(looked_up) if column in self.fields else None for column, _ in words]
+        entries = [next(looked_up) if (column, None) in numbers else None for column, _ in words]
         return [0 if entry is None else entry.frequency for entry in entries]
 
     def word(self, field: int, word: bytes, entry: Entry) -> WordPostings:

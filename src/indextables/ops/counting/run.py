@@ -212,9 +212,9 @@ class _Counter:
         if len(self.parts) > 1 or len(aggregation.keys) != 1 or layout.states != ROWS:
             return None
         key = aggregation.keys[0]
-        item = settings_of(self.snapshot).get(key.column.name)
+        item = settings_of(self.snapshot).get(key.column.name, STRING)
         plain = key.bucket is None and len(key.column.path) == 1 and pa.types.is_string(key.type)
-        return key.column.name if plain and item is not None and item.kind == STRING else None
+        return key.column.name if plain and item is not None else None
 
     def _by_dictionary(self, ref: SplitRef, column: str) -> Iterator[PartialTables]:
         """The rows of every value, from the dictionary of the index; from the rows where it cannot tell."""

@@ -45,7 +45,7 @@ class Highlights:
 
 def text_columns(query: Query) -> list[str]:
     """The columns of a query in which a match can be shown."""
-    kinds = {item.column: item.kind for item in query.spec.fields}
+    kinds = {item.column: item.kind for item in query.spec.searchable().fields}
     return [name for name in query.columns if kinds.get(name) in (TEXT, STRING)]
 
 

@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from indextables.duck import database
 from indextables.duck.conditions import condition_of
+from indextables.errors import DamagedIndexError
+from indextables.lazy import later
 from indextables.log.snapshot import Snapshot
-from indextables.ops.read.splits import trigrams_of
+from indextables.ops.table_settings import settings_of
 from indextables.predicate.tree import columns_of
 from indextables.records import dataclass
 from indextables.runtime import check_cancelled
@@ -29,6 +31,9 @@ from indextables.split.source import SplitFile
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
+    from indextables.split.search import narrowing
+else:
+    narrowing = later("indextables.split.search.narrowing")
 
 WORTH_A_QUERY = 1 << 19
 """From this many values on, reading rows takes longer than DuckDB needs to plan a query."""
@@ -55,14 +60,15 @@ def run_in_duckdb(
     """The results of a query, one below the other, and the splits that are not part of them.
 
     There are several results over very many rows. None with all splits where DuckDB is no help:
-    few values, a filter with trigrams, which leave fewer rows to read, or one that it may decide otherwise.
+    few values, or a filter that it may decide otherwise. Splits in which the index leaves few rows to read
+    are not part of the results either.
     """
     columns = _columns(where, query.columns)
     values = sum(ref.num_records or 0 for ref in refs) * len(columns)
     if not 0 < len(refs) <= MOST_SPLITS or values < WORTH_A_QUERY or not columns:
         return None, refs
     condition = "TRUE" if where is None else condition_of(where)
-    if condition is None or trigrams_of(snapshot, where) is not None:
+    if condition is None:
         return None, refs
     readers, left = _readers(snapshot, refs, where, columns)
     results = []
@@ -98,7 +104,11 @@ def _readers(
         # Splits on other machines are not even opened here, one after the other.
         if SplitFile.of(snapshot.store, ref.path).local is not None:
             reader = open_split(snapshot.store, ref)
-            if _can_read(reader, ref, snapshot.schema, columns) and _reads_all(reader, ref, columns, where):
+            if (
+                _can_read(reader, ref, snapshot.schema, columns)
+                and _reads_all(reader, ref, columns, where)
+                and not _leaves_few(snapshot, ref, where)
+            ):
                 readers.append(reader)
                 continue
         left.append(ref)
@@ -124,6 +134,18 @@ def _reads_all(reader: SplitReader, ref: SplitRef, columns: Sequence[str], where
     if where is None or reader.weight(dict.fromkeys(reader.groups), columns) < WORTH_STATISTICS:
         return True
     return all(reader.groups_left(where, ref.partition_values))
+
+
+def _leaves_few(snapshot: Snapshot, ref: SplitRef, where: Node | None) -> bool:
+    """Whether the index of a split leaves so few rows that they are read one by one."""
+    if where is None:
+        return False
+    index = narrowing.index_for(snapshot.reading, ref, where, settings_of(snapshot))
+    try:
+        return index is not None and narrowing.rows_left(index, where) is not None
+    except DamagedIndexError:
+        # Whoever reads the rows says so.
+        return False
 
 
 def _batches(readers: Sequence[SplitReader], columns: int) -> list[list[SplitReader]]:

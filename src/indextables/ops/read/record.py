@@ -30,6 +30,7 @@ class Record:
         self._files_read = self._rows = self._from_log = self._from_index = 0
         self._total: int | None = None
         self._notes: tuple[str, ...] = ()
+        self._ruled_by: tuple[str, ...] = ()
 
     @property
     def metrics(self) -> ScanMetrics:
@@ -46,6 +47,7 @@ class Record:
                 search=self._search,
                 replay=self._replay,
                 notes=self._notes,
+                ruled_by=self._ruled_by,
             )
 
     def planned(self, files: PruneMetrics, replay: ReplayMetrics) -> None:
@@ -81,6 +83,11 @@ class Record:
         if notes:
             with self._lock:
                 self._notes = tuple(dict.fromkeys((*self._notes, *notes)))
+
+    def ruled_by(self, fields: Sequence[str]) -> None:
+        """Note the fields of the index that rule rows out."""
+        with self._lock:
+            self._ruled_by = tuple(dict.fromkeys((*self._ruled_by, *fields)))
 
     def searched(self, search: SearchMetrics) -> None:
         """Note how the search of a split went."""

@@ -18,7 +18,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
 from indextables.ops.read.in_order import batches_in_order, in_order, work_units
 from indextables.ops.read.record import Record
-from indextables.ops.read.splits import live_splits, splits_at, splits_for, with_trigrams
+from indextables.ops.read.splits import live_splits, splits_at, splits_for, with_entries
 from indextables.ops.table_settings import require_parquet, settings_of
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
@@ -28,14 +28,14 @@ from indextables.storage.store import scans_at_once
 if TYPE_CHECKING:
     from indextables.ops.read import matching, pushdown, sorting
     from indextables.predicate.tree import Node
-    from indextables.split.search import filtered, substring
+    from indextables.split.search import filtered, narrowing
     from indextables.split.search.filtered import Filtered
 else:
     matching = later("indextables.ops.read.matching")
     pushdown = later("indextables.ops.read.pushdown")
     sorting = later("indextables.ops.read.sorting")
     filtered = later("indextables.split.search.filtered")
-    substring = later("indextables.split.search.substring")
+    narrowing = later("indextables.split.search.narrowing")
 
 
 def files(
@@ -95,7 +95,7 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     unknown = splits_at(snapshot, matches.whole.filter(pc.is_null(lengths)).column("path").to_pylist())
     total: int = pc.sum(lengths, min_count=0).as_py() + sum(row_count(snapshot, ref) for ref in unknown)
     doubtful = splits_at(snapshot, matches.doubtful.column("path").to_pylist())
-    refs = with_trigrams(snapshot, node, doubtful, record)
+    refs = with_entries(snapshot, node, doubtful, record)
     counts, left = pushdown.run_in_duckdb(snapshot, refs, node, pushdown.DuckQuery("count(*)"))
     if counts is not None:
         counted: int = pc.sum(counts.column(0)).as_py()
@@ -119,7 +119,7 @@ def _count_of(snapshot: Snapshot, ref: SplitRef, node: Node, record: Record) -> 
 
 def _filtered(snapshot: Snapshot, ref: SplitRef, node: Node) -> Filtered:
     return filtered.Filtered(
-        snapshot.reading, ref, node, substring.index_for(snapshot.reading, ref, node, settings_of(snapshot))
+        snapshot.reading, ref, node, narrowing.index_for(snapshot.reading, ref, node, settings_of(snapshot))
     )
 
 

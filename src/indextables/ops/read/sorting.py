@@ -34,9 +34,9 @@ from indextables.predicate.tree import IsNull, Node, all_of, any_of
 from indextables.split.layout import SplitRef
 from indextables.split.search.filtered import Filtered
 from indextables.split.search.metrics import Note
+from indextables.split.search.narrowing import index_for
 from indextables.split.search.run import sorted_of, sorted_split, unless_empty
 from indextables.split.search.selection import Keys, Selection
-from indextables.split.search.substring import index_for
 
 SplitRows = tuple[SplitRef, pa.Table]
 _SPLIT = "\0split"

@@ -1,4 +1,4 @@
-"""Which splits a read opens: those that pruning, word filters and trigrams leave.
+"""Which splits a read opens: those that pruning, word filters and the index leave.
 
 Every read of rows begins here. What comes out are `SplitRef`s in the order of paths, and whatever
 reads or searches splits takes these: the log's own actions go no further.
@@ -27,9 +27,9 @@ from indextables.storage.store import requests_at_once
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
-    from indextables.split.search import substring
+    from indextables.split.search import narrowing
 else:
-    substring = later("indextables.split.search.substring")
+    narrowing = later("indextables.split.search.narrowing")
 
 MOST_DICTIONARIES = 1000
 """Up to this many splits, each dictionary is searched; with more, the filters beside the log decide."""
@@ -56,58 +56,61 @@ def splits_for(snapshot: Snapshot, where: Node | None, record: Record) -> Sequen
         return refs
     plan = snapshot.plan(where, columns={"path"})
     record.planned(plan.metrics, plan.replay)
-    return with_trigrams(snapshot, where, splits_at(snapshot, plan.files.column("path").to_pylist()), record)
+    return with_entries(snapshot, where, splits_at(snapshot, plan.files.column("path").to_pylist()), record)
 
 
 def with_words(snapshot: Snapshot, query: Query, refs: Sequence[SplitRef], record: Record) -> list[SplitRef]:
     """The splits that word filters do not rule out for a query."""
+    record.ruled_by(query.fields_named())
     left = splits_to_search(snapshot, query, refs)
     if len(left) < len(refs):
         record.searched(SearchMetrics(ruled_out=len(refs) - len(left)))
     return left
 
 
-def with_trigrams(
+def with_entries(
     snapshot: Snapshot, where: Node, refs: Sequence[SplitRef], record: Record
 ) -> Sequence[SplitRef]:
-    """The splits that word filters do not rule out for the trigrams that a filter needs."""
-    trigrams = trigrams_of(snapshot, where)
-    return refs if trigrams is None else with_words(snapshot, trigrams, refs, record)
+    """The splits that word filters do not rule out for the values and trigrams that a filter needs."""
+    entries = entries_of(snapshot, where)
+    return refs if entries is None else with_words(snapshot, entries, refs, record)
 
 
-def trigrams_of(snapshot: Snapshot, where: Node | None) -> Query | None:
-    """The trigrams without which a filter is true for no row, as a query; None when it needs none."""
+def entries_of(snapshot: Snapshot, where: Node | None) -> Query | None:
+    """The values and trigrams without which a filter is true for no row; None when it needs none."""
     if where is None:
         return None
     spec = settings_of(snapshot)
-    trigrams = substring.needed_trigrams(where, substring.fields_of(spec))
-    return None if trigrams is None else Query(str(where), trigrams, spec)
+    entries = narrowing.needed_entries(where, spec)
+    return None if entries is None else Query(str(where), entries, spec)
 
 
-def ruled_out_by_trigrams(
+def ruled_out_by_index(
     snapshot: Snapshot, where: Node | None, paths: Callable[[], Sequence[str]]
-) -> frozenset[str]:
-    """The paths of splits in which a LIKE or RLIKE cannot be true, by their dictionaries; no row is read.
+) -> tuple[frozenset[str], list[str]]:
+    """The paths of splits in which a filter cannot be true, by their dictionaries; no row is read.
 
-    `paths` gives the candidates, and is called only if the filter needs trigrams.
+    Also the fields of the index that were asked. `paths` gives the candidates, and is called only if the
+    filter needs entries of the index.
     """
-    trigrams = trigrams_of(snapshot, where)
-    if where is None or trigrams is None:
-        return frozenset()
+    entries = entries_of(snapshot, where)
+    if where is None or entries is None:
+        return frozenset(), []
     refs = splits_at(snapshot, paths())
-    left = splits_to_search(snapshot, trigrams, refs)
+    left = splits_to_search(snapshot, entries, refs)
     if len(left) <= MOST_DICTIONARIES:
         answers = in_order(
             [partial(_may_hold, snapshot, ref, where) for ref in left], requests_at_once(snapshot.store)
         )
         left = [ref for ref, possible in zip(left, answers, strict=True) if possible]
-    return frozenset(ref.path for ref in refs) - {ref.path for ref in left}
+    excluded = frozenset(ref.path for ref in refs) - {ref.path for ref in left}
+    return excluded, entries.fields_named()
 
 
 def _may_hold(snapshot: Snapshot, ref: SplitRef, where: Node) -> Iterator[bool]:
     try:
         index = open_index(snapshot.reading, ref, with_rows=False)
-        yield index is None or substring.may_hold(index, where)
+        yield index is None or narrowing.may_hold(index, where)
     except (DamagedIndexError, StorageError):
         # Reading the rows says what is wrong with the file, if anything is.
         yield True

@@ -70,7 +70,7 @@ def with_versions(base: Snapshot, properties: Mapping[str, str | None]) -> dict[
     indexing = Options.of(indexing_of(set_values)).indexing
     named = tokenizers_of(indexing, base.schema)
     kinds = from_options(IndexingOptions(typemap=indexing.typemap), base.schema)
-    wordless = [item.column for item in kinds.fields if item.kind not in (TEXT, JSON)]
+    wordless = frozenset(kinds.columns) - kinds.of_kind(TEXT, JSON)
     # A setting in another spelling, or of a column that a list of columns names now, holds no longer, and
     # neither does the tokenizer of a column that has another kind of index now.
     tokenizers = {f"{PREFIX}indexing.tokenizer.{column}" for column in (*named, *wordless)}

@@ -122,3 +122,17 @@ def _chained(first: ArrowData, rest: Iterator[Any]) -> Iterator[pa.RecordBatch]:
 def batches_of(source: ArrowData) -> Iterator[pa.RecordBatch]:
     """The rows as batches."""
     return iter(source.to_batches() if isinstance(source, pa.Table) else source)
+
+
+def peeked(source: ArrowData, rows: int) -> tuple[pa.Table, ArrowData]:
+    """The first rows, and a source that still has them."""
+    if isinstance(source, pa.Table):
+        return source.slice(0, rows), source
+    batches, count = [], 0
+    for batch in source:
+        batches.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            break
+    whole = pa.RecordBatchReader.from_batches(source.schema, chain(batches, source))
+    return pa.Table.from_batches(batches, source.schema).slice(0, rows), whole

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from indextables.errors import ConflictError, OptionError, SchemaError
-from indextables.index.settings import IndexField, IndexSpec, from_options
+from indextables.index.settings import FAST, IndexField, IndexSpec, from_options
 from indextables.index.tokens import tokenizer_of
 from indextables.log.commit.conflicts import fits
 from indextables.log.snapshot import Snapshot
@@ -151,28 +151,40 @@ def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) 
     explicit = Options.of(indexing_of(options.explicit))
     # Another kind is found first: what the table says of a text's words would not fit it.
     kinds = from_options(IndexingOptions(typemap=explicit.indexing.typemap), schema)
+    for item in kinds.fields:
+        if current.get(item.column) is not None and current.get(item.column, item.kind) is None:
+            raise _contradiction(current, kinds, item.column, snapshot.store.uri)
+    # A write may name only some of the fields that a column has.
+    typemap = {
+        column: ",".join(spec.kinds(column))
+        for spec in (kinds, current)
+        for column in spec.columns
+        if FAST not in spec.kinds(column)
+    }
+    named = explicit.over(table, snapshot.store.uri).indexing
+    requested = from_options(replace(named, typemap=typemap), schema, current=current)
     for item in current.fields:
-        requested_field = kinds.get(item.column)
-        if requested_field is not None and requested_field.kind != item.kind:
-            raise _contradiction(item, requested_field, snapshot.store.uri)
-    requested = from_options(explicit.over(table, snapshot.store.uri), schema, current=current)
-    for item in current.fields:
-        requested_field = requested.get(item.column)
+        requested_field = requested.get(item.column, item.kind)
         if (
             requested_field is not None
             and replace(requested_field, fast=requested_field.fast or item.fast) != item
         ):
-            raise _contradiction(item, requested_field, snapshot.store.uri)
-    fields = {item.column: item for item in (*requested.fields, *current.fields)}
-    return IndexSpec(tuple(fields[name] for name in schema.names if name in fields))
+            raise _contradiction(current, requested, item.column, snapshot.store.uri)
+    new = [item for item in requested.fields if current.get(item.column) is None]
+    names = {name: at for at, name in enumerate(schema.names)}
+    return IndexSpec(tuple(sorted((*current.fields, *new), key=lambda item: names[item.column])))
 
 
-def _contradiction(current: IndexField, requested: IndexField, uri: str) -> OptionError:
+def _contradiction(current: IndexSpec, requested: IndexSpec, column: str, uri: str) -> OptionError:
+    shown, asked = (
+        " and ".join(_shown(item) for item in spec.fields if item.column == column)
+        for spec in (current, requested)
+    )
     return OptionError(
-        f"column {current.column!r} of {uri} is indexed as {_shown(current)}, and this write asks for "
-        f"{_shown(requested)}. Leave the setting out, or change it with update_properties and MERGE SPLITS, "
+        f"column {column!r} of {uri} is indexed as {shown}, and this write asks for "
+        f"{asked}. Leave the setting out, or change it with update_properties and MERGE SPLITS, "
         "which indexes the existing splits again.",
-        column=current.column,
+        column=column,
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from indextables.errors import ConflictError, NotATableError, OptionError, TableError
+from indextables.index.automatic import SAMPLE_ROWS, automatic_kinds
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import refuse_foreign
 from indextables.log.transaction_log import TransactionLog
@@ -22,7 +23,7 @@ from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.rows import discard
 from indextables.ops.write.after_write import after_write
 from indextables.ops.write.commit import Order, commit_splits, write
-from indextables.ops.write.data import batches_of, to_arrow
+from indextables.ops.write.data import batches_of, peeked, to_arrow
 from indextables.ops.write.definition import Definition
 from indextables.ops.write.evolution import check_data
 from indextables.ops.write.rows import WritePlan, build
@@ -51,6 +52,19 @@ def with_text(options: Mapping[str, Any] | Options | None, text: str | Sequence[
         if explicit.setdefault(key, "text") != "text":
             raise OptionError(f"text names {name!r}, and options say {key} = {explicit[key]}", column=name)
     return Options.of(explicit)
+
+
+def with_kinds(options: Mapping[str, Any] | Options | None, kinds: Mapping[str, str]) -> Options:
+    """The options of a write, with these indexes for columns of which they say nothing."""
+    given = Options.of(options)
+    indexing = given.indexing
+    named = {
+        part.strip().lower()
+        for text in (*indexing.typemap, *indexing.typemap.values(), *(indexing.fast_fields or ()))
+        for part in text.split(",")
+    }
+    added = {f"indexing.typemap.{name}": kind for name, kind in kinds.items() if name.lower() not in named}
+    return Options.of({**added, **given.explicit})
 
 
 def newest(log: TransactionLog) -> Snapshot | None:
@@ -99,6 +113,10 @@ def save(  # noqa: PLR0917 - one value, passed on in one place
     snapshot = newest(log)
     if snapshot is None:
         source = to_arrow(data)
+        if options.indexing.auto:
+            first, source = peeked(source, SAMPLE_ROWS)
+            kinds = automatic_kinds(first)
+            options = with_kinds(options, {name: kinds[name] for name in kinds if name not in partition_by})
         definition = Definition.of(source.schema if schema is None else schema, partition_by, options=options)
         check_data(definition.schema, source.schema, log.uri)
 

@@ -28,6 +28,7 @@ from indextables.predicate.tree import (
     Constant,
     IsUndecided,
     Literal,
+    Match,
     Node,
     Not,
     Operand,
@@ -52,6 +53,7 @@ _CONDITIONS = frozenset(
 _ARITHMETIC = frozenset({"Add", "Subtract", "Multiply"})
 _TEXT_FUNCTIONS = frozenset({"Upper", "Lower", "Length"})
 _MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
+_POSITIONS = frozenset({"StringInstr", "StringLocate"})
 _FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 Tree = Mapping[str, Any]
@@ -132,9 +134,23 @@ class _Filter:
     def _comparison(self, op: str, left: Tree, right: Tree) -> Node:
         if left["node"] == "literal":
             op, left, right = FLIPPED[op], right, left
+        if left["node"] in _POSITIONS:
+            return coerce.position(op, self._contains(left), _whole(self._literal(right).value))
         operand, literal = self._operand(left), self._literal(right)
         self._check_same(operand, [literal])
         return coerce.compare(op, operand, literal, "UTC")
+
+    def _contains(self, tree: Tree) -> Match:
+        """Whether a text is where `instr` or `locate` look for it: from the first character on."""
+        text, part, *start = tree["children"]
+        if tree["node"] == "StringLocate":
+            text, part = part, text
+        if any(self._literal(one).value != 1 for one in start):
+            raise Unsupported
+        contains = coerce.match("contains", self._operand(text), self._literal(part))
+        if not isinstance(contains, Match):
+            raise Unsupported
+        return contains
 
     @staticmethod
     def _check_same(operand: Operand, literals: list[Literal]) -> None:

@@ -49,6 +49,7 @@ _SPECIAL = {
     "If": ("if", ("this", "true", "false")),
     "RegexpLike": ("rlike", _BINARY),
     **{name: (name.lower(), _BINARY) for name in ("StartsWith", "EndsWith", "Contains")},
+    "StrPosition": ("instr", ("this", "substr")),
     "Neg": ("negative", ("this",)),
     **{name: (operator, _BINARY) for name, operator in _OPERATORS.items()},
 }

@@ -240,6 +240,7 @@ _KERNELS: Mapping[str, Kernel] = {
     "startswith": _python(str.startswith),
     "endswith": _python(str.endswith),
     "contains": _python(str.__contains__),
+    "instr": _python(lambda text, part: text.find(part) + 1),
     "like": _like,
     "rlike": _rlike,
     **dict.fromkeys(("greatest", "least"), _extreme),

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import TableError
 from indextables.log import scans
-from indextables.ops.read.splits import ruled_out_by_trigrams
+from indextables.ops.read.splits import ruled_out_by_index
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import all_of
 from indextables.spark.open_logs import open_log
@@ -67,7 +67,7 @@ class TablePlanner:
         files = planned.files
         if self.only is not None:
             files = files.filter(_among(files.column("path"), self.only))
-        excluded = ruled_out_by_trigrams(snapshot, node, lambda: files.column("path").to_pylist())
+        excluded, fields = ruled_out_by_index(snapshot, node, lambda: files.column("path").to_pylist())
         if excluded:
             files = files.filter(pc.invert(_among(files.column("path"), excluded)))
         values = files.column("partition_values").combine_chunks()
@@ -77,7 +77,7 @@ class TablePlanner:
             sizes=files.column("size"),
             modified_ms=files.column("modification_time").cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()),
             partitions=tuple(_child(values, name) for name in snapshot.partition_columns),
-            shown=scan.aside() + (f", {len(excluded)} by trigrams" if excluded else ""),
+            shown=scan.aside() + (f", {len(excluded)} by the index ({', '.join(fields)})" if fields else ""),
         )
 
     def size_bytes(self) -> int:

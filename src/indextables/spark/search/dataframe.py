@@ -89,7 +89,7 @@ def _matching_rows(
         whole = replace(whole, selection=replace(selection, statistics=ranking))
         schema = schema.add(SCORE, FloatType(), False)
     counted = on_driver.counted(spark, whole)
-    shown = _shown(snapshot, query.text, len(planned), len(refs), counted)
+    shown = _shown(snapshot, query, len(planned), len(refs), counted)
     if counted is not None:
         whole = on_driver.among(whole, counted)
         if on_driver.is_little(whole, counted):
@@ -107,15 +107,15 @@ def _left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[SplitRe
 
 
 def _shown(
-    snapshot: Snapshot, text: str, after_log: int, searched: int, counted: Mapping[str, int] | None
+    snapshot: Snapshot, query: Query, after_log: int, searched: int, counted: Mapping[str, int] | None
 ) -> str:
     """What EXPLAIN shows for a search."""
     total = snapshot.num_files
     hits = "hits are counted when it runs" if counted is None else f"{sum(counted.values())} hits"
     return (
-        f"indexquery '{text}' in {snapshot.store.uri} version {snapshot.version}: {total} splits, "
+        f"indexquery '{query.text}' in {snapshot.store.uri} version {snapshot.version}: {total} splits, "
         f"{total - after_log} pruned by the log, {after_log - searched} by word filters, "
-        f"{searched} searched, {hits}"
+        f"{searched} searched by {', '.join(query.fields_named()) or 'values'}, {hits}"
     )
 
 
@@ -274,7 +274,7 @@ class _Hits:
         task = SearchTask(snapshot.reading, refs, Selection(query), by_name=by_name)
         schema = StructType([StructField(FILE, StringType(), False), StructField(ROW, LongType(), False)])
         counts = on_driver.counted(spark, task)
-        shown = _shown(snapshot, query.text, len(planned), len(refs), counts)
+        shown = _shown(snapshot, query, len(planned), len(refs), counts)
         if counts is not None:
             task = on_driver.among(task, counts)
             if on_driver.is_little(task, counts):

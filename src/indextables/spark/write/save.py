@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError, SchemaError, TableError
+from indextables.index.automatic import SAMPLE_ROWS, automatic_kinds
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
@@ -29,6 +30,7 @@ from indextables.spark.open_logs import open_log
 from indextables.spark.options import WRITE_KEYS, CallSettings, settings_for
 from indextables.spark.read.views import tables_in_frame
 from indextables.spark.requests import WriteRequest
+from indextables.spark.versions import arrow_of_frame
 from indextables.spark.workers import spark_schema
 from indextables.spark.write.job import Job, run_job, schema_of, written
 from indextables.split.write.build import BuiltSplit
@@ -153,6 +155,10 @@ def _without_void(frame: Any, snapshot: Snapshot) -> Any:
 def _save_new(
     frame: Any, log: TransactionLog, options: Options, order: Order, request: WriteRequest
 ) -> WriteResult | None:
+    if options.indexing.auto:
+        kinds = automatic_kinds(arrow_of_frame(frame.limit(SAMPLE_ROWS)))
+        kept_apart = request.partition_by or ()
+        options = save.with_kinds(options, {name: kinds[name] for name in kinds if name not in kept_apart})
     definition = Definition.of(schema_of(frame), request.partition_by or (), options=options)
     return first_write(frame, log, options, definition, order, mode=request.mode)
 

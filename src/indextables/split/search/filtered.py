@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from indextables.predicate import tree
     from indextables.predicate.evaluate import rows
     from indextables.predicate.tree import Node
-    from indextables.split.search import substring
+    from indextables.split.search import narrowing
 else:
     rows = later("indextables.predicate.evaluate.rows")
     tree = later("indextables.predicate.tree")
-    substring = later("indextables.split.search.substring")
+    narrowing = later("indextables.split.search.narrowing")
 
 FETCHED_AT_ONCE = 32_768
 """Number of rows whose other columns are fetched together."""
@@ -63,12 +63,12 @@ class Filtered:
         return [name for name in self.columns if name in self._reader.columns]
 
     def candidates(self, rows: np.ndarray | None = None) -> RowsByGroup:
-        """The given rows, or all, minus those that trigrams or statistics rule out."""
+        """The given rows, or all, minus those that the index or statistics rule out."""
         reader = self._reader
         parts: RowsByGroup = dict.fromkeys(reader.groups) if rows is None else reader.by_group(rows)
         if self._where is None:
             return parts
-        narrowed = self._by_trigrams()
+        narrowed = self._by_index()
         if narrowed is not None and rows is not None:
             parts = reader.by_group(np.intersect1d(rows, narrowed, assume_unique=True))
         elif narrowed is not None:
@@ -81,11 +81,11 @@ class Filtered:
             parts = {group: some for group, some in parts.items() if left[group]}
         return parts
 
-    def _by_trigrams(self) -> np.ndarray | None:
+    def _by_index(self) -> np.ndarray | None:
         if self._where is None or self._index is None:
             return None
         try:
-            return substring.rows_left(self._index, self._where)
+            return narrowing.rows_left(self._index, self._where)
         except DamagedIndexError as damage:
             warn_once(f"{self._ref.path}: {damage}")
             return None

@@ -32,7 +32,7 @@ from indextables.index.query.tree import (
 from indextables.index.query.values import typed_between, value_mask
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
-from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField, IndexSpec
+from indextables.index.settings import FAST, IP, JSON, STRING, IndexField, IndexSpec
 from indextables.index.tokens import address, is_id, json_leaves, leaf_words, words_of
 from indextables.lazy import pc
 from indextables.model.arrays import booleans, integers
@@ -284,9 +284,7 @@ def match_batch(query: Query, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArra
 
 def _index_of(query: Query, rows: pa.Table | pa.RecordBatch) -> Index:
     names = rows.schema.names
-    spec = IndexSpec(
-        tuple(item for item in query.spec.fields if item.column in names and item.kind != SUBSTRING)
-    )
+    spec = IndexSpec(tuple(item for item in query.spec.searchable().fields if item.column in names))
     builder = IndexBuilder(spec, rows.schema)
     builder.add(rows)
     built = builder.finish()

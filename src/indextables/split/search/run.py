@@ -444,7 +444,7 @@ class _SplitSearch:
     def _fresh_index(self) -> Index | None:
         """An index of the query's columns, built now; None when the split has none of them."""
         named = set(self.query.columns) - self._compared
-        spec = IndexSpec(tuple(item for item in self.query.spec.fields if item.column in named))
+        spec = IndexSpec(tuple(item for item in self.query.spec.searchable().fields if item.column in named))
         if not spec.fields:
             return None
         rebuilt = builder.IndexBuilder(spec, self.reading.schema)

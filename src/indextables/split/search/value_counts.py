@@ -37,8 +37,8 @@ def value_counts(
 
 
 def _of_index(index: Index, column: str) -> tuple[pa.Array, pa.Array] | None:
-    entry = index.fields.get(column)
-    if entry is None or entry[1].kind != STRING:
+    entry = index.fields.get((column, STRING))
+    if entry is None:
         return None
     first, root = index.root.first_block, entry[2]
     at = entry[0]

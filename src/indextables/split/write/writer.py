@@ -243,7 +243,7 @@ def _counted(first: pa.Table) -> list[str]:
 
 def _dictionary_columns(schema: pa.Schema, spec: IndexSpec, counted: Sequence[str]) -> list[str] | bool:
     """Leaves worth a dictionary; running text is not, as it hardly repeats."""
-    without = {item.column for item in spec.fields if item.kind in (TEXT, JSON)} | set(counted)
+    without = spec.of_kind(TEXT, JSON) | set(counted)
     if not without:
         return True
     return [path for field in schema if field.name not in without for path, _ in _leaf_paths(field)]
@@ -275,7 +275,7 @@ def _leaf_paths(field: pa.Field, prefix: str = "") -> list[tuple[str, pa.DataTyp
 
 def _bloom_filters(first: pa.Table, spec: IndexSpec) -> dict[str, dict[str, float]]:
     """Bloom filters for text columns that are searched by equality, sized by the first row group."""
-    searched = {item.column for item in spec.fields if item.kind in (TEXT, JSON)}
+    searched = spec.of_kind(TEXT, JSON)
     return {
         field.name: {
             "ndv": max(64, pc.count_distinct(first[field.name]).as_py()),

@@ -226,10 +226,11 @@ def field_type(name: str, columns: TableFields) -> str:
 def field_caps(index: str, columns: TableFields, patterns: list[str]) -> dict[str, Any]:
     """The answer to `_field_caps`."""
     fields = {}
-    for name in columns.schema.names:
+    kinds = {name: field_type(name, columns) for name in columns.schema.names}
+    kinds |= {f"{name}.keyword": "keyword" for name in columns.schema.names if columns.has_values(name)}
+    for name, kind in kinds.items():
         if not any(fnmatchcase(name, pattern) for pattern in patterns):
             continue
-        kind = field_type(name, columns)
         fields[name] = {
             kind: {
                 "type": kind,
@@ -243,7 +244,11 @@ def field_caps(index: str, columns: TableFields, patterns: list[str]) -> dict[st
 
 def mapping(index: str, columns: TableFields) -> dict[str, Any]:
     """The answer to `_mapping`."""
-    properties = {name: {"type": field_type(name, columns)} for name in columns.schema.names}
+    properties: dict[str, Any] = {}
+    for name in columns.schema.names:
+        properties[name] = {"type": field_type(name, columns)}
+        if columns.has_values(name):
+            properties[name]["fields"] = {"keyword": {"type": "keyword"}}
     return {index: {"mappings": {"properties": properties}}}
 
 

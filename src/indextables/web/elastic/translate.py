@@ -68,8 +68,12 @@ class TableFields:
 
     @property
     def indexed(self) -> Mapping[str, str]:
-        """The kind of index of each indexed column."""
-        return {item.column: item.kind for item in settings_of(self.snapshot).fields}
+        """The kind of index that queries search in each indexed column."""
+        return {item.column: item.kind for item in settings_of(self.snapshot).searchable().fields}
+
+    def has_values(self, column: str) -> bool:
+        """Whether a column of words has its whole values in the index as well, as the field `x.keyword`."""
+        return "string" in settings_of(self.snapshot).kinds(column) and self.has_words(column)
 
     def field(self, value: Any, place: str) -> str:
         """The column a clause names; `level.keyword` is the column `level`, as dashboards write it."""
@@ -91,8 +95,10 @@ class TableFields:
             raise refused(f"[{place}] takes a column, not the path [{name}] inside one")
         return name
 
-    def has_words(self, name: str) -> bool:
-        """Whether a column is searched by its words."""
+    def has_words(self, name: str, field: Any = "") -> bool:
+        """Whether a column is searched by its words; not so where the clause names its whole values."""
+        if str(field).endswith(".keyword") and self.has_values(name):
+            return False
         head = name if name in self.schema.names else name.partition(".")[0]
         return self.indexed.get(head) in _WORDS
 
@@ -199,7 +205,7 @@ def _match(body: Mapping[str, Any], columns: TableFields) -> Criteria:
     if way not in ("or", "and"):
         raise refused(f"[match] has the operators or and and, not [{way}]")
     name = columns.field(field, "match")
-    if not columns.has_words(name):
+    if not columns.has_words(name, field):
         return _equal(name, text, columns)
     words = [columns.words(word, name) for word in str(text).split()]
     return (_all_of if way == "and" else _any_of)(words) if words else Criteria(where=FALSE)
@@ -212,7 +218,11 @@ def _match_phrase(body: Mapping[str, Any], columns: TableFields) -> Criteria:
     if not 0 <= slop <= _MOST_SLOP:
         raise refused(f"[match_phrase] takes a slop from 0 to {_MOST_SLOP}, not {slop}")
     name = columns.field(field, "match_phrase")
-    return columns.words(str(text), name, slop) if columns.has_words(name) else _equal(name, text, columns)
+    return (
+        columns.words(str(text), name, slop)
+        if columns.has_words(name, field)
+        else _equal(name, text, columns)
+    )
 
 
 def _multi_match(body: Mapping[str, Any], columns: TableFields) -> Criteria:
@@ -250,7 +260,11 @@ def _term(body: Mapping[str, Any], columns: TableFields) -> Criteria:
     field, value, rest = _field_and_value(body, "value", "term")
     _refuse_others(rest, (), "term")
     name = columns.field(field, "term")
-    return columns.words(_spelled(value), name) if columns.has_words(name) else _equal(name, value, columns)
+    return (
+        columns.words(_spelled(value), name)
+        if columns.has_words(name, field)
+        else _equal(name, value, columns)
+    )
 
 
 def _spelled(value: Any) -> str:
@@ -343,7 +357,7 @@ def _wildcard(body: Mapping[str, Any], columns: TableFields) -> Criteria:
 def _whole(field: str, place: str, columns: TableFields) -> Expr:
     """A column of texts that are compared as a whole."""
     name = columns.column(field, place)
-    if columns.has_words(name) or not pa.types.is_string(columns.schema.field(name).type):
+    if columns.has_words(name, field) or not pa.types.is_string(columns.schema.field(name).type):
         raise refused(f"[{place}] works on fields of whole texts; for words use [query_string] with word*")
     return quoted(name)
 
