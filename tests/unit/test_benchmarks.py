@@ -7,8 +7,8 @@ import pytest
 from benchmarks.harness import load
 from benchmarks.run import TARGETS, main
 
-# `ranking` reads collections from outside, `spark` has a session of its own to start.
-ELSEWHERE = {"ranking", "spark"}
+# `ranking` and `index_sizes` read collections from outside, `spark` has a session of its own to start.
+ELSEWHERE = {"ranking", "index_sizes", "spark"}
 
 
 @pytest.mark.long
