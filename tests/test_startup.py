@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -60,10 +63,16 @@ def after_command(*arguments: str) -> set[str]:
 def table(tmp_path_factory):
     """A small table with an index, written over several versions."""
     path = str(tmp_path_factory.mktemp("startup") / "events")
-    schema = pa.schema([("id", pa.int64()), ("day", pa.string()), ("message", pa.string())])
+    schema = pa.schema(
+        [("id", pa.int64()), ("day", pa.string()), ("message", pa.string()), ("at", pa.timestamp("us", "UTC")),
+         ("price", pa.float64()), ("cost", pa.decimal128(10, 2))]
+    )  # fmt: skip
     made = it.Table.create(path, schema, ["day"], options={"indexing.typemap.message": "text"})
     for day in ("mon", "tue"):
-        rows = {"id": [1, 2], "day": [day] * 2, "message": ["all quiet", "an error, then a timeout"]}
+        rows = {
+            "id": [1, 2], "day": [day] * 2, "message": ["all quiet", "an error, then a timeout"],
+            "at": [datetime(2024, 1, 1, tzinfo=UTC)] * 2, "price": [0.5, 1.0], "cost": [Decimal("1.00"), None],
+        }  # fmt: skip
         made.append(pa.table(rows, schema))
     return path
 
@@ -125,6 +134,25 @@ def test_a_verb_that_looks_at_the_log_loads_no_engine(verb, table):
 def test_counting_the_rows_of_a_word_loads_what_reads_the_index_and_no_functions_of_arrow(table):
     asked = f"assert it.Table.open({table!r}).count(query='error') == 2"
     assert loaded_after("import indextables as it", asked) == {"indextables"} | LOG | ARROW | WORDS
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["id = 2", "id < 5 AND day = 'mon'", "NOT id > 5 OR message = 'x'", "id IN (1, 2)", "message LIKE '%timeout%'",
+     "id BETWEEN 1 AND 3 AND message IS NOT NULL", "at >= '2024-01-01' AND price > 0.5 AND cost < 1.5"],
+)  # fmt: skip
+@pytest.mark.parametrize("query", ["'error'", "None"])
+def test_a_simple_filter_loads_neither_the_parser_of_sql_nor_pandas(where, query, table):
+    """Either takes as long to load as all the rest; pyarrow loads pandas to make an array of Python values."""
+    assert importlib.util.find_spec("pandas"), "this test says nothing where pandas is not installed"
+    question = f"it.Table.open({table!r}).count({where!r}, query={query})"
+    loaded = loaded_after("import indextables as it", question)
+    assert loaded <= {"indextables"} | LOG | ARROW | WORDS | FUNCTIONS
+
+
+def test_a_comparison_does_not_load_the_functions_of_arrow(table):
+    question = f"assert it.Table.open({table!r}).count('id = 2', query='error') == 2"
+    assert loaded_after("import indextables as it", question) == {"indextables"} | LOG | ARROW | WORDS
 
 
 def test_a_search_loads_what_searches_and_prints_and_no_functions_of_arrow(table):

@@ -18,7 +18,7 @@ from indextables.model.stats import MARKER, collect, truncate_statistics
 from indextables.options import Options
 from indextables.predicate import coerce
 from indextables.predicate.evaluate.rows import mask
-from indextables.predicate.prune.rule import Verdict, prune_file, prune_table
+from indextables.predicate.prune.rule import Verdict, prune_each, prune_file, prune_table
 from indextables.predicate.tree import (
     And,
     Column,
@@ -235,6 +235,8 @@ def test_a_row_that_matches_is_always_in_a_kept_file(name):
             stats,
             case.partitions,
         )
+        one_by_one, counts = prune_each(node, zip(stats, case.partitions), ["p"])
+        assert (one_by_one, counts) == (kept, pruned.metrics), (str(node), stats, case.partitions)
         start = 0
         for number, rows in enumerate(files):
             assert kept[number] or not any(matches[start : start + len(rows)]), (

@@ -61,13 +61,17 @@ if TYPE_CHECKING:
     from indextables.log.adds import file_table
     from indextables.log.replay import sums
     from indextables.log.segment import Segment
-    from indextables.model import fields
+    from indextables.model import fields, stats
+    from indextables.model.stats import FileStats
     from indextables.predicate.build import from_sql
+    from indextables.predicate.prune import rule
     from indextables.predicate.tree import Node
 else:
     sums = later("indextables.log.replay.sums")
     fields = later("indextables.model.fields")
     file_table = later("indextables.log.adds.file_table")
+    stats = later("indextables.model.stats")
+    rule = later("indextables.predicate.prune.rule")
     from_sql = later("indextables.predicate.build.from_sql")
 
 logger = logging.getLogger(__name__)
@@ -78,6 +82,8 @@ _ABSENT = object()
 _BASE = "adds"
 _CACHED_ADDS = 100_000
 _FEW_ADDS = 1_000
+_LOOPED = 100
+"""Up to this many files are pruned one by one: Arrow calls dozens of functions for any number of them."""
 _PARSED = 64
 _CACHED_TEXT = 2_000
 """Longer texts are parsed each time: lists of identifiers, which hardly come again."""
@@ -88,6 +94,15 @@ class FilePlan:
     """The files a query needs, and how they were chosen."""
 
     files: pa.Table
+    metrics: PruneMetrics
+    replay: ReplayMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class AddPlan:
+    """The same files as whole actions, sorted by path."""
+
+    adds: tuple[AddAction, ...]
     metrics: PruneMetrics
     replay: ReplayMetrics
 
@@ -314,6 +329,46 @@ class Snapshot:
     ) -> FilePlan:
         """Choose the files a predicate cannot exclude; `columns` are columns of the files() form."""
         node = self.filter_of(where)
+        plan = self._plan(node, columns, engine, explain=explain)
+        self.note_filter(node, plan.metrics)
+        return plan
+
+    def note_filter(self, node: Node | None, metrics: PruneMetrics) -> None:
+        """Add a query with this filter to what the process sums up about filters."""
+        if node is not None:
+            SKIPPING_TOTALS.note(self.store.uri, metrics)
+            FILTERS.note(self.store.uri, node)
+
+    def plan_adds(self, node: Node) -> AddPlan:
+        """Choose the files a predicate cannot exclude, as whole actions; no query is noted."""
+        few = self.few_adds(node)
+        if few is None:
+            plan = self._plan(node, {"path"})
+            paths = plan.files.column("path").to_pylist()
+            return AddPlan(tuple(self.adds(paths)) if paths else (), plan.metrics, plan.replay)
+        started = time.perf_counter()
+        files = [(statistics, add.partition_values) for add, statistics in few]
+        stay, metrics = rule.prune_each(node, files, self.partition_columns)
+        adds = tuple(add for (add, _), stays in zip(few, stay, strict=True) if stays)
+        why = explain_choice(self.settings, len(few), "auto")
+        seconds = {"replay": time.perf_counter() - started}
+        return AddPlan(adds, metrics, ReplayMetrics("reference", why=why, seconds=seconds))
+
+    def few_adds(self, node: Node) -> Sequence[tuple[AddAction, FileStats]] | None:
+        """All live files with their statistics, if they are few and replayed in this process."""
+        hint = self.num_files_hint
+        if hint is None or hint > _LOOPED or shows_missing(node) or self._engine("auto").name == "spark":
+            return None
+        return self.once("few adds", lambda: tuple((add, stats.of_add(add)) for add in self.adds()))
+
+    def _plan(
+        self,
+        node: Node | None,
+        columns: Collection[str] | None,
+        engine: str = "auto",
+        *,
+        explain: bool = False,
+    ) -> FilePlan:
         chosen = self._engine(engine)
         shown = None if columns is None else frozenset(columns)
         read = shown | {"min", "max"} if shown is not None and shows_missing(node) else shown
@@ -324,9 +379,6 @@ class Snapshot:
         started = time.perf_counter()
         live = self._sound(replay)
         seconds = live.replay.seconds or {"replay": time.perf_counter() - started}
-        if node is not None:
-            SKIPPING_TOTALS.note(self.store.uri, live.metrics)
-            FILTERS.note(self.store.uri, node)
         files = live.files
         if node is not None and shows_missing(node):
             log_missing(node, files, self.partition_columns)

@@ -7,6 +7,7 @@ installed, which costs a third of a second.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,16 @@ _KINDS = {
     pa.float32(): np.float32,
 }
 _STORED = {
+    pa.int8().id: np.int8,
+    pa.int16().id: np.int16,
     pa.int64().id: np.int64,
     pa.timestamp("us").id: np.int64,
     pa.int32().id: np.int32,
     pa.date32().id: np.int32,
+    pa.float32().id: np.float32,
     pa.float64().id: np.float64,
 }
+_FLOATS = (np.float32, np.float64)
 
 
 def numbers(values: Sequence[float] | np.ndarray, kind: pa.DataType) -> pa.Array:
@@ -54,15 +59,19 @@ def booleans(values: Iterable[int]) -> pa.BooleanArray:
 
 
 def from_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """An array of values, None included, like `pa.array` gives; faster for integers and texts."""
+    """An array of values, None included, like `pa.array` gives; faster for numbers and texts."""
     kinds = set(map(type, values))
     with_nulls = type(None) in kinds
     kinds.discard(type(None))
     if not kinds:
         return pa.nulls(len(values), kind)
-    if kind == pa.int64() and kinds <= {int}:
-        held = np.fromiter([value or 0 for value in values] if with_nulls else values, np.int64, len(values))
+    stored = _STORED.get(kind.id)
+    if stored is not None and kinds <= {float if stored in _FLOATS else int}:
+        held = np.fromiter([value or 0 for value in values] if with_nulls else values, stored, len(values))
         return pa.Array.from_buffers(kind, len(held), [_validity(values, with_nulls), pa.py_buffer(held)])
+    if pa.types.is_decimal(kind) and kinds <= {Decimal}:
+        digits = [None if value is None else format(value, "f") for value in values]
+        return from_values(digits, pa.string()).cast(kind)
     if kind == pa.string() and kinds <= {str}:
         texts = [value or "" for value in values] if with_nulls else values
         joined = "".join(texts)
@@ -86,15 +95,31 @@ def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
     """
     if type(value) is bool and pa.types.is_boolean(kind):
         return _only(pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes([value]))]))
-    stored = _STORED.get(kind.id)
-    if stored is not None and type(value) is (float if stored is np.float64 else int):
-        return _only(pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array([value], stored))]))
     return _only(from_values([value], kind))
 
 
 def _only(values: pa.Array) -> pa.Scalar:
     first: pa.Scalar = values[0]
     return first
+
+
+TRUE, FALSE, NEITHER = (scalar(truth, pa.bool_()) for truth in (True, False, None))
+"""The three truths, for functions of Arrow: from a Python value they would make a scalar with pandas."""
+
+
+def truths(values: pa.Array) -> np.ndarray:
+    """An Arrow array of booleans as a numpy array; null counts as false.
+
+    >>> import pyarrow as pa
+    >>> truths(pa.array([True, None, False])).tolist()
+    [True, False, False]
+    """
+    bytes_ = values.cast(pa.uint8())
+    held = np.frombuffer(bytes_.buffers()[1] or b"", np.uint8)[bytes_.offset : bytes_.offset + len(values)]
+    if not values.null_count:
+        return held.astype(np.bool_)
+    valid = values.is_valid().cast(pa.uint8())
+    return (held & np.frombuffer(valid.buffers()[1], np.uint8)[: len(values)]).astype(np.bool_)
 
 
 def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -131,6 +156,6 @@ def replaced(column: pa.ChunkedArray, where: pa.BooleanArray, new: pa.Array) -> 
         return pc.replace_with_mask(old, where, new)
     # Not for every type there is a function: the new values are put behind the old ones and taken from there.
     positions = np.arange(len(old))
-    replaced_rows = where.to_numpy(zero_copy_only=False)
+    replaced_rows = truths(where)
     positions[replaced_rows] = len(old) + np.arange(len(new))
     return pa.concat_arrays([old, new]).take(integers(positions))

@@ -21,6 +21,11 @@ KERNELS = ("pyarrow._compute", "pyarrow.compute")
 READER = "pyarrow._parquet"
 
 
+def call_kernel(name: str, *arguments: Any, modules: Sequence[str] = KERNELS) -> Any:
+    """What a function of Arrow returns for arrays and scalars; it has no options, or the default ones."""
+    return _kernels(modules).call_function(name, list(arguments))
+
+
 def take_rows(table: pa.Table, positions: pa.Int64Array, modules: Sequence[str] = KERNELS) -> pa.Table:
     """The rows of a table at these positions, as its method `take` returns them."""
     rows: pa.Table = _kernels(modules).call_function("take", [table, positions])
@@ -29,7 +34,13 @@ def take_rows(table: pa.Table, positions: pa.Int64Array, modules: Sequence[str] 
 
 def filter_values(values: pa.Array, mask: pa.BooleanArray, modules: Sequence[str] = KERNELS) -> pa.Array:
     """The values where the mask is true, as the method `filter` returns them."""
-    matching: pa.Array = _kernels(modules).call_function("array_filter", [values, mask])
+    matching: pa.Array = call_kernel("array_filter", values, mask, modules=modules)
+    return matching
+
+
+def filter_rows(table: pa.Table, mask: pa.BooleanArray, modules: Sequence[str] = KERNELS) -> pa.Table:
+    """The rows of a table where the mask is true, as its method `filter` returns them."""
+    matching: pa.Table = call_kernel("filter", table, mask, modules=modules)
     return matching
 
 

@@ -147,6 +147,8 @@ def common(values: Args, part: str) -> pa.DataType:
         names = ", ".join(dict.fromkeys(type_to_sql(kind) for kind in kinds))
         raise PredicateError(f"{part}: {names} have no type in common", part=part)
     if is_a.is_decimal(shared):
+        if any(is_a.is_string(kind) for kind in kinds):
+            raise Unsupported  # a text is read as a number of its own precision
         shapes = [shape(kind) for kind in kinds]
         if max(whole - scale for whole, scale in shapes) + max(scale for _, scale in shapes) > MOST_DIGITS:
             raise Unsupported

@@ -25,15 +25,15 @@ WHERE = "day = 'tue' AND id >= 20"
 
 
 @pytest.mark.parametrize(
-    "ask",
+    ("ask", "engine"),
     [
-        lambda table: table.files(where=WHERE),
-        lambda table: table.scan(where=WHERE).read_all(),
-        lambda table: table.count(where=WHERE),
+        (lambda table: table.files(where=WHERE), "columnar"),
+        (lambda table: table.scan(where=WHERE).read_all(), "reference"),
+        (lambda table: table.count(where=WHERE), "reference"),
     ],
     ids=["files", "scan", "count"],
 )
-def test_a_scan_says_which_files_were_left_out_and_by_what(table, ask):
+def test_a_scan_says_which_files_were_left_out_and_by_what(table, ask, engine):
     ask(table)
     files = table.last_scan.files
     assert (files.considered, files.pruned_by_partition, files.skipped_by_statistics, files.kept) == (
@@ -43,7 +43,7 @@ def test_a_scan_says_which_files_were_left_out_and_by_what(table, ask):
         1,
     )
     replay = table.last_scan.replay
-    assert replay.engine == "columnar"
+    assert replay.engine == engine
     assert replay.why.startswith("3 files, about ")
     assert sum(replay.seconds.values()) > 0
     assert replay.rows_on_executors == 0
@@ -56,5 +56,5 @@ def test_a_scan_is_logged_once(table, caplog, verb):
     lines = [entry.getMessage() for entry in caplog.records if "files to read" in entry.getMessage()]
     assert len(lines) == 1
     assert f"{table.uri} version 3: 1 of 3 files to read, 1 pruned by partition" in lines[0]
-    assert "engine columnar (3 files" in lines[0]
+    assert f"engine {'columnar' if verb == 'files' else 'reference'} (3 files" in lines[0]
     assert lines[0] == str(last_scans(table.uri)[0])

@@ -22,7 +22,7 @@ from indextables.log.replay.checkpoint_adds import CheckpointAdds, Columns, Rows
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.log.replay.tail_adds import TailAdds
 from indextables.model.actions import AddAction
-from indextables.model.arrays import booleans
+from indextables.model.arrays import booleans, integers, truths
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.prune.rule import Pruned, asks_for_nulls, columns_needed, prune_table
 from indextables.records import dataclass
@@ -99,9 +99,10 @@ class ColumnarEngine:
             batches = _chosen(question, checkpointed, columns, np.flatnonzero(live), tail)
         else:
             batches = list(_merged(question.result, checkpointed, columns, live, tail))
-        files = question.target.empty_table()
         if batches:
             files = in_form(pa.Table.from_batches(batches), question.target, request.store)
+        else:
+            files = question.target.empty_table()
         counts = ReplayMetrics(
             self.name, len(checkpointed), len(request.tail.adds), len(request.tail.removed),
             bytes_read=checkpointed.bytes_read, rows_collected=len(files),
@@ -161,14 +162,14 @@ def _prune(
         )  # fmt: skip
 
     pruned_tail = prune(pa.Table.from_batches([build(leaves, cached.tail.rows(adds, leaves))]))
-    new, metrics = pruned_tail.mask.to_numpy(zero_copy_only=False), pruned_tail.metrics
+    new, metrics = truths(pruned_tail.mask), pruned_tail.metrics
     if not len(cached.checkpoint):
         return live, new, metrics
     table = pa.Table.from_batches(
         [build(leaves, [cached.checkpoint.whole(leaf, columns[leaf]) for leaf in leaves])]
     )
     whole = prune(table, booleans(live))
-    return whole.mask.to_numpy(zero_copy_only=False), new, whole.metrics.plus(metrics)
+    return truths(whole.mask), new, whole.metrics.plus(metrics)
 
 
 def _chosen(
@@ -184,7 +185,7 @@ def _chosen(
         missing = ()
     fetched = checkpointed.fetch(store, checkpoint, missing, rows) if missing and len(rows) else {}
     slots = np.searchsorted(rows, tail.insert_at, side="left")
-    order = pa.array(np.insert(np.arange(len(rows)), slots, len(rows) + np.arange(len(tail.insert_at))))
+    order = integers(np.insert(np.arange(len(rows)), slots, len(rows) + np.arange(len(tail.insert_at))))
     arrays = []
     for leaf, new in zip(question.result, tail.arrays, strict=True):
         old = fetched[leaf] if leaf in fetched else checkpointed.gather(columns.get(leaf, []), rows, leaf)
@@ -213,7 +214,7 @@ def _merged(
             continue
         live_rows = np.flatnonzero(mask)
         slots = np.searchsorted(live_rows, insert_at[low:high] - begin, side="left")
-        order = pa.array(np.insert(live_rows, slots, (end - begin) + np.arange(high - low)))
+        order = integers(np.insert(live_rows, slots, (end - begin) + np.arange(high - low)))
         yield build(
             leaves,
             [

@@ -9,9 +9,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from indextables.lazy import pc
-from indextables.log.snapshot import FilePlan, Snapshot
+from indextables.log.snapshot import AddPlan, FilePlan, Snapshot
+from indextables.model import stats
 from indextables.model.actions import AddAction
-from indextables.predicate.prune.rule import prune_table
+from indextables.predicate.prune.rule import prune_each, prune_table
 from indextables.predicate.tree import (
     NULL,
     TRUE,
@@ -41,6 +42,14 @@ class MatchPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class SortedAdds:
+    """The same, with how the splits were chosen."""
+
+    plan: AddPlan
+    sorted: MatchPlan
+
+
+@dataclass(frozen=True, slots=True)
 class SortedFiles:
     """The same as rows of `files()`: no object is made for a split that is not opened."""
 
@@ -60,8 +69,25 @@ def sort_files(snapshot: Snapshot, node: Node) -> SortedFiles:
     return SortedFiles(plan, plan.files.filter(pc.invert(possible)), plan.files.filter(possible))
 
 
+def sort_few(snapshot: Snapshot, node: Node) -> SortedAdds | None:
+    """The same for a table of few files, which are looked at one by one; None for a larger one."""
+    if snapshot.few_adds(node) is None:
+        return None
+    plan = snapshot.plan_adds(node)
+    snapshot.note_filter(node, plan.metrics)
+    files = [(stats.of_add(add), add.partition_values) for add in plan.adds]
+    survive, _ = prune_each(may_survive(node), files, snapshot.partition_columns)
+    sides: tuple[list[AddAction], list[AddAction]] = ([], [])
+    for add, doubtful in zip(plan.adds, survive, strict=True):
+        sides[doubtful].append(add)
+    return SortedAdds(plan, MatchPlan(tuple(sides[False]), tuple(sides[True])))
+
+
 def plan_match(snapshot: Snapshot, node: Node) -> MatchPlan:
     """Sort the splits that may hold a match by whether all their rows must match."""
+    few = sort_few(snapshot, node)
+    if few is not None:
+        return few.sorted
     files = sort_files(snapshot, node)
     doubtful = frozenset(files.doubtful.column("path").to_pylist())
     adds = snapshot.adds(files.plan.files.column("path").to_pylist())

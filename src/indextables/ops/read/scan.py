@@ -89,12 +89,7 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     require_parquet(snapshot)
     if node is None:
         return sum(row_count(snapshot, ref) for ref in live_splits(snapshot))
-    matches = matching.sort_files(snapshot, node)
-    record.planned(matches.plan.metrics, matches.plan.replay)
-    lengths = matches.whole.column("num_records")
-    unknown = splits_at(snapshot, matches.whole.filter(pc.is_null(lengths)).column("path").to_pylist())
-    total: int = pc.sum(lengths, min_count=0).as_py() + sum(row_count(snapshot, ref) for ref in unknown)
-    doubtful = splits_at(snapshot, matches.doubtful.column("path").to_pylist())
+    total, doubtful = _counted_by_log(snapshot, node, record)
     refs = with_entries(snapshot, node, doubtful, record)
     counts, left = pushdown.run_in_duckdb(snapshot, refs, node, pushdown.DuckQuery("count(*)"))
     if counts is not None:
@@ -103,6 +98,21 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
         total += counted
     pieces = [partial(_count_of, snapshot, ref, node, record) for ref in left]
     return total + sum(in_order(pieces, scans_at_once(snapshot.store)))
+
+
+def _counted_by_log(snapshot: Snapshot, node: Node, record: Record) -> tuple[int, list[SplitRef]]:
+    """The rows of the splits that match as a whole, and the splits that have to be opened."""
+    few = matching.sort_few(snapshot, node)
+    if few is not None:
+        record.planned(few.plan.metrics, few.plan.replay)
+        rows = sum(row_count(snapshot, SplitRef.of(add)) for add in few.sorted.whole)
+        return rows, [SplitRef.of(add) for add in few.sorted.doubtful]
+    matches = matching.sort_files(snapshot, node)
+    record.planned(matches.plan.metrics, matches.plan.replay)
+    lengths = matches.whole.column("num_records")
+    unknown = splits_at(snapshot, matches.whole.filter(pc.is_null(lengths)).column("path").to_pylist())
+    total: int = pc.sum(lengths, min_count=0).as_py() + sum(row_count(snapshot, ref) for ref in unknown)
+    return total, splits_at(snapshot, matches.doubtful.column("path").to_pylist())
 
 
 def row_count(snapshot: Snapshot, ref: SplitRef) -> int:

@@ -20,6 +20,7 @@ from indextables.ops.read.record import Record
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.table_settings import require_parquet, settings_of
 from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.records import dataclass
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index
 from indextables.split.search.metrics import SearchMetrics
@@ -33,6 +34,8 @@ else:
 
 MOST_DICTIONARIES = 1000
 """Up to this many splits, each dictionary is searched; with more, the filters beside the log decide."""
+_KEPT_FILES = 1000
+"""Tables of up to this many files keep the splits that a filter leaves."""
 
 _EVERY_FILE = ReplayMetrics("reference", why="every file is read, with its whole entry")
 
@@ -54,9 +57,30 @@ def splits_for(snapshot: Snapshot, where: Node | None, record: Record) -> Sequen
         refs = live_splits(snapshot)
         record.planned(PruneMetrics(considered=len(refs), kept=len(refs)), _EVERY_FILE)
         return refs
-    plan = snapshot.plan(where, columns={"path"})
-    record.planned(plan.metrics, plan.replay)
-    return with_entries(snapshot, where, splits_at(snapshot, plan.files.column("path").to_pylist()), record)
+    planned = _planned(snapshot, where)
+    snapshot.note_filter(where, planned.metrics)
+    record.planned(planned.metrics, planned.replay)
+    return with_entries(snapshot, where, planned.refs, record)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    refs: tuple[SplitRef, ...]
+    metrics: PruneMetrics
+    replay: ReplayMetrics
+
+
+def _planned(snapshot: Snapshot, where: Node) -> _Planned:
+    """The splits that pruning leaves; of a small table they are kept with the version and the filter."""
+
+    def plan() -> _Planned:
+        chosen = snapshot.plan_adds(where)
+        return _Planned(tuple(map(SplitRef.of, chosen.adds)), chosen.metrics, chosen.replay)
+
+    hint = snapshot.num_files_hint
+    if hint is None or hint > _KEPT_FILES:
+        return plan()
+    return snapshot.parsed(str(where), ("splits", where), plan)
 
 
 def with_words(snapshot: Snapshot, query: Query, refs: Sequence[SplitRef], record: Record) -> list[SplitRef]:

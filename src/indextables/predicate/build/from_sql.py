@@ -1,13 +1,15 @@
 """From SQL text, or a Python expression, to the tree.
 
-The grammar is Spark's, through sqlglot. A text that Spark itself would refuse
-(bad syntax, an unknown column, a literal that is no date) is an error here too.
-A part that Spark understands and the tree does not becomes `Unknown`, in its
-own words: it keeps every file when pruning and is an error for exact filters.
+The grammar is Spark's, through sqlglot; a simple condition is read without it
+(`simple_sql`). A text that Spark itself would refuse (bad syntax, an unknown column,
+a literal that is no date) is an error here too. A part that Spark understands and the
+tree does not becomes `Unknown`, in its own words: it keeps every file when pruning and
+is an error for exact filters.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -19,6 +21,7 @@ from indextables.lazy import sqlglot
 from indextables.model.types import TIMESTAMP_NTZ, type_from_sql
 from indextables.predicate import conditions, functions, values
 from indextables.predicate.build.from_python import Builder, decimal, integer
+from indextables.predicate.build.simple_sql import read_simple
 from indextables.predicate.coerce import Unsupported
 from indextables.predicate.expr import Expr
 from indextables.predicate.literals import cast_value, names_zone
@@ -32,6 +35,7 @@ from indextables.predicate.tree import (
     Value,
     all_of,
     any_of,
+    walk,
 )
 
 _COMPARISONS = {"EQ": "=", "NullSafeEQ": "<=>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
@@ -103,7 +107,14 @@ def parse(text: str, schema: pa.Schema, time_zone: str = "UTC") -> Node:
 
     Timestamps without an offset are read in `time_zone`.
     """
-    return _TreeBuilder(schema, time_zone).predicate(_syntax(text))
+    simple = read_simple(text)
+    if simple is not None:
+        # What is wrong with a filter, and what is not understood, sqlglot says in the words of the text.
+        with suppress(PredicateError):
+            node = Builder(schema, time_zone).predicate(simple)
+            if not any(isinstance(part, Unknown) for part in walk(node)):
+                return node
+    return of_syntax(_syntax(text), schema, time_zone)
 
 
 def of_syntax(tree: Any, schema: pa.Schema, time_zone: str) -> Node:

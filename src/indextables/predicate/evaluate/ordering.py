@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.lazy import pc
-from indextables.model.arrays import scalar
+from indextables.model.arrays import FALSE, TRUE, scalar
+from indextables.model.arrow_internals import call_kernel
 
 _KERNELS = {"=": "equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
@@ -18,22 +19,23 @@ def compare_array(op: str, values: Any, value: Any) -> Any:
     """Compare each element with an internal value of the array's type; op is one of = < <= > >=."""
     kind = values.type
     if not pa.types.is_floating(kind):
-        return pc.call_function(_KERNELS[op], [values, scalar(value, kind)])
+        return call_kernel(_KERNELS[op], values, scalar(value, kind))
     # Spark: NaN equals NaN and is above every number; Arrow follows IEEE, where NaN compares with nothing.
-    nan = pc.is_nan(values)
+    nan = call_kernel("is_nan", values)
     if math.isnan(value):
         if op in {"=", ">="}:
             return nan
-        return pc.invert(nan) if op == "<" else pc.if_else(nan, op == "<=", op == "<=")
-    compared = pc.call_function(_KERNELS[op], [values, scalar(value, kind)])
-    return pc.or_(compared, nan) if op in {">", ">="} else compared
+        every = TRUE if op == "<=" else FALSE
+        return pc.invert(nan) if op == "<" else pc.if_else(nan, every, every)
+    compared = call_kernel(_KERNELS[op], values, scalar(value, kind))
+    return call_kernel("or", compared, nan) if op in {">", ">="} else compared
 
 
 def compare_arrays(op: str, left: Any, right: Any) -> Any:
     """Compare two arrays of one type row by row; op is one of = <=> < <= > >=."""
     if op == "<=>":
         both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-        return pc.or_(pc.fill_null(compare_arrays("=", left, right), False), both_null)
+        return pc.or_(pc.fill_null(compare_arrays("=", left, right), FALSE), both_null)
     compared = pc.call_function(_KERNELS[op], [left, right])
     if not pa.types.is_floating(left.type):
         return compared
@@ -66,7 +68,7 @@ def spark_order(table: pa.Table, keys: Sequence[tuple[str, bool]]) -> pa.Array:
         if pa.types.is_floating(values.type):
             parts.insert(1, pc.is_nan(values))
             # One zero: Arrow puts the negative one first.
-            parts[2] = pc.add(values, pa.scalar(0.0, values.type))
+            parts[2] = pc.add(values, scalar(0.0, values.type))
         for part in parts:
             order.append((str(len(columns)), "descending" if descends else "ascending"))
             columns[str(len(columns))] = part

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from indextables.errors import PredicateError
 from indextables.lazy import pc
+from indextables.model.arrays import FALSE, NEITHER, TRUE, from_values, scalar
+from indextables.model.arrow_internals import call_kernel
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field, struct_leaf
 from indextables.pages import page
@@ -49,8 +51,6 @@ from indextables.predicate.tree import (
 )
 
 _CHAR = re.compile(r"char\((\d+)\)\Z")
-# Taken out of an array: making a scalar from a Python value loads pandas.
-_NULL = pa.nulls(1, pa.bool_())[0]
 
 
 def require_exact(node: Node) -> None:
@@ -72,11 +72,11 @@ def mask(
     `time_zone` overrides the zone in which the predicate was read, for casts of columns.
     """
     if node is None:
-        return pa.repeat(pa.scalar(True), batch.num_rows)
+        return pa.repeat(TRUE, batch.num_rows)
     require_exact(node)
     answer = _Rows(batch, schema, time_zone).answer(node)
     if answer.failed is not None and pc.any(answer.failed).as_py():
-        first = pc.index(answer.failed, True).as_py()
+        first = pc.index(answer.failed, TRUE).as_py()
         raise PredicateError(
             f"{answer.cause} fails for row {first} of the batch: a value that cannot be cast, an overflow "
             "and a division by zero are errors (ANSI); exclude such rows by a condition before it"
@@ -84,7 +84,7 @@ def mask(
     truth: pa.Array | pa.ChunkedArray | pa.Scalar = answer.values
     if isinstance(truth, pa.Scalar):
         truth = pa.repeat(truth, batch.num_rows)
-    return pc.fill_null(truth, False)
+    return call_kernel("coalesce", truth, FALSE)
 
 
 class _Rows:
@@ -100,17 +100,17 @@ class _Rows:
             return self._junction(node)
         if isinstance(node, Not):
             inner = self.answer(node.child)
-            return Computed(pc.invert(inner.values), inner.failed, inner.cause)
+            return Computed(call_kernel("invert", inner.values), inner.failed, inner.cause)
         if isinstance(node, IsTrue):
             inner = self.answer(node.child)
-            return Computed(pc.fill_null(inner.values, False), inner.failed, inner.cause)
+            return Computed(pc.fill_null(inner.values, FALSE), inner.failed, inner.cause)
         if isinstance(node, IsUndecided):
             inner = self.answer(node.child)
             return Computed(pc.is_null(inner.values), inner.failed, inner.cause)
         if isinstance(node, Constant):
-            return Computed(pa.repeat(pa.scalar(node.value, pa.bool_()), self._batch.num_rows))
+            return Computed(pa.repeat(scalar(node.value, pa.bool_()), self._batch.num_rows))
         if isinstance(node, IsNull):
-            return Computed(pc.is_null(self._column(node.column)))
+            return Computed(call_kernel("is_null", self._column(node.column)))
         if isinstance(node, Unknown):
             raise PredicateError(f"{node.text} cannot be decided row by row", part=node.text)
         if isinstance(node, Holds):
@@ -123,18 +123,18 @@ class _Rows:
 
     def _junction(self, node: And | Or) -> Computed:
         """Combine left to right; once a row is decided, later failures in it do not count."""
-        combine = pc.and_kleene if isinstance(node, And) else pc.or_kleene
-        decided = isinstance(node, Or)
+        combine = "and_kleene" if isinstance(node, And) else "or_kleene"
+        decided = TRUE if isinstance(node, Or) else FALSE
         total = self.answer(node.children[0])
         for child in node.children[1:]:
             part = self.answer(child)
             failed, cause = total.failed, total.cause
             if part.failed is not None:
-                is_open = pc.fill_null(pc.not_equal(total.values, decided), True)
+                is_open = pc.fill_null(pc.not_equal(total.values, decided), TRUE)
                 counted = pc.and_(part.failed, is_open)
                 failed = counted if failed is None else pc.or_(failed, counted)
                 cause = cause or part.cause
-            total = Computed(combine(total.values, part.values), failed, cause)
+            total = Computed(call_kernel(combine, total.values, part.values), failed, cause)
         return total
 
     def _call(self, call: Call) -> Computed:
@@ -182,18 +182,18 @@ class _Rows:
     def _compare(self, node: Compare, values: Any) -> Any:
         value = _pad(node.literal.value, node.column, _width(node))
         if node.op == "<=>":
-            return pc.fill_null(compare_array("=", values, value), False)
+            return pc.fill_null(compare_array("=", values, value), FALSE)
         return compare_array(node.op, values, value)
 
     def _in(self, node: In, values: Any) -> Any:
         chosen = [_pad(literal.value, node.column, _width(node)) for literal in node.values]
         held = values
         if pa.types.is_floating(values.type):
-            held, chosen = pc.add(values, pa.scalar(0.0, values.type)), [value + 0.0 for value in chosen]
-        is_member = pc.is_in(held, value_set=pa.array(chosen, values.type))
+            held, chosen = pc.add(values, scalar(0.0, values.type)), [value + 0.0 for value in chosen]
+        is_member = pc.is_in(held, value_set=from_values(chosen, values.type))
         if node.has_null:
-            return pc.if_else(is_member, True, _NULL)
-        return pc.if_else(pc.is_valid(values), is_member, _NULL)
+            return call_kernel("if_else", is_member, TRUE, NEITHER)
+        return call_kernel("if_else", call_kernel("is_valid", values), is_member, NEITHER)
 
     def _text(self, node: Match | Like | RLike) -> Any:
         return text_matches(node, self._padded(node.column))

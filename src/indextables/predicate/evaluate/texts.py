@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.lazy import pc
+from indextables.model.arrays import NEITHER, booleans, integers, truths
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.regex import required_texts, translated
 from indextables.predicate.tree import Like, Match, RLike
@@ -25,9 +26,6 @@ FREQUENT = 16
 """If one byte in this many looks like the needle, a regular expression is faster."""
 BLOCK = 1 << 20
 """Number of bytes compared at once, so that the results stay in the processor's cache."""
-
-# Taken out of an array: making a scalar from a Python value loads pandas.
-_NULL = pa.nulls(1, pa.bool_())[0]
 
 
 def text_matches(node: Match | Like | RLike, values: Any) -> Any:
@@ -83,11 +81,9 @@ def _searched(values: Any, needle: str, regex: str | None) -> Any:
         return pc.match_substring_regex(values, pattern)
     if regex is not None:
         rows = np.flatnonzero(held)
-        held[rows] = pc.match_substring_regex(values.take(pa.array(rows)), regex).to_numpy(
-            zero_copy_only=False
-        )
-    matches = pa.array(held)
-    return pc.if_else(values.is_valid(), matches, _NULL) if values.null_count else matches
+        held[rows] = truths(pc.match_substring_regex(values.take(integers(rows)), regex))
+    matches = booleans(held)
+    return pc.if_else(values.is_valid(), matches, NEITHER) if values.null_count else matches
 
 
 def _holding(values: Any, needle: bytes) -> np.ndarray | None:

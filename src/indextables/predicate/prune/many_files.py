@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.lazy import pc
-from indextables.model.arrays import from_values, scalar, whole
+from indextables.model.arrays import FALSE, NEITHER, TRUE, from_values, scalar, whole
 from indextables.model.truncation import LAST, MARKER, REPLACEMENTS, successor
 from indextables.predicate.evaluate.ordering import as_double, compare_array
 from indextables.predicate.prune.facts import is_nan, spans_of
@@ -22,7 +22,6 @@ from indextables.predicate.prune.one_file import keeps_order
 from indextables.predicate.tree import Cast, Column, Operand
 from indextables.records import dataclass
 
-_UNKNOWN, _YES, _NO = (scalar(truth, pa.bool_()) for truth in (None, True, False))
 _NONE = scalar(0, pa.int64())
 _SEARCHED = 4  # lists longer than this are searched, shorter ones tested value by value
 
@@ -80,21 +79,21 @@ class ManyFiles:
         parent = self._files.column("partition_values")
         if parent.null_count:
             is_readable = whole(pc.is_valid(parent))
-            null = pc.if_else(is_readable, null, _UNKNOWN)
-            present = pc.if_else(is_readable, present, _UNKNOWN)
+            null = pc.if_else(is_readable, null, NEITHER)
+            present = pc.if_else(is_readable, present, NEITHER)
         return _FileBounds(values, values, None, null, present, is_partition=True)
 
     def _statistics(self, column: Column) -> _FileBounds:
         least = self._child("min", column, column.type)
         greatest = self._child("max", column, column.type)
         nulls = self._child("null_count", column, pa.int64())
-        present: Any = _UNKNOWN
+        present: Any = NEITHER
         if nulls is not None and "num_records" in self._files.column_names:
             present = pc.not_equal(nulls, whole(self._files.column("num_records")))
         for bound in (least, greatest):
             if bound is not None:
-                present = pc.if_else(pc.is_valid(bound), _YES, present)
-        null = _UNKNOWN if nulls is None else pc.not_equal(nulls, _NONE)
+                present = pc.if_else(pc.is_valid(bound), TRUE, present)
+        null = NEITHER if nulls is None else pc.not_equal(nulls, _NONE)
         lower, _ = _uncut(_numbers(least), keep_prefix=True)
         upper, cut = _uncut(_numbers(greatest), keep_prefix=False)
         number = _numbers(self._child("max_number", column, column.type))
@@ -108,8 +107,8 @@ class _FileBounds:
     lower: Any = None
     upper: Any = None
     cut: Any = None
-    null: Any = _UNKNOWN
-    value: Any = _UNKNOWN
+    null: Any = NEITHER
+    value: Any = NEITHER
     is_partition: bool = False
     number: Any = None
     """Upper bounds of the numbers, also where NaN may lie above them and `upper` is null."""
@@ -127,11 +126,11 @@ class _FileBounds:
         return self.value
 
     def may_be_below(self, value: Any, *, or_equal: bool) -> Any:
-        return _UNKNOWN if self.lower is None else compare_array("<=" if or_equal else "<", self.lower, value)
+        return NEITHER if self.lower is None else compare_array("<=" if or_equal else "<", self.lower, value)
 
     def may_be_above(self, value: Any, *, or_equal: bool) -> Any:
         if self.upper is None:
-            return _UNKNOWN
+            return NEITHER
         above = compare_array(">=" if or_equal else ">", self.upper, value)
         if self.cut is None:
             return above
@@ -151,7 +150,7 @@ class _FileBounds:
             and self._is_searchable()
         ):
             return self._search(values)
-        possible: Any = _NO
+        possible: Any = FALSE
         for low, high in spans_of(values):
             column = self if is_nan(high) else self.of_numbers()
             within = pc.and_kleene(
@@ -186,7 +185,7 @@ class _FileBounds:
 
     def may_be_none_of(self, values: tuple[Any, ...]) -> Any:
         if self.lower is None or self.upper is None:
-            return _UNKNOWN
+            return NEITHER
         single = pc.equal(self.lower, self.upper)
         held: Any = self.lower
         chosen = list(values)
@@ -198,13 +197,13 @@ class _FileBounds:
 
     def may_start(self, prefix: str) -> Any:
         if self.lower is None:
-            return pc.and_kleene(_UNKNOWN, self.may_be_above(prefix, or_equal=True))
+            return pc.and_kleene(NEITHER, self.may_be_above(prefix, or_equal=True))
         after = pc.and_(compare_array(">", self.lower, prefix), pc.invert(pc.starts_with(self.lower, prefix)))
         return pc.and_kleene(pc.invert(after), self.may_be_above(prefix, or_equal=True))
 
     def may_start_otherwise(self, prefix: str) -> Any:
         if self.lower is None or self.upper is None:
-            return _UNKNOWN
+            return NEITHER
         greatest = self.upper if self.cut is None else pc.coalesce(self.upper, self.cut)
         same = pc.and_(pc.starts_with(self.lower, prefix), pc.starts_with(greatest, prefix))
         return pc.invert(same)
@@ -230,7 +229,7 @@ def _trusted(column: _FileBounds) -> _FileBounds:
 
 def are_crossed(lower: pa.Array, upper: pa.Array) -> pa.BooleanArray:
     """For each file whether its minimum lies above its maximum, from which nothing follows."""
-    return pc.fill_null(pc.greater(lower, upper), _NO)
+    return pc.fill_null(pc.greater(lower, upper), FALSE)
 
 
 def _numbers(bound: Any) -> Any:
@@ -245,7 +244,7 @@ def _uncut(bound: Any, *, keep_prefix: bool) -> tuple[Any, Any]:
     """Return complete values (for minima also prefixes, which serve as well), and prefixes of cut ones."""
     if bound is None or not pa.types.is_string(bound.type):
         return bound, None
-    cut = pc.fill_null(pc.ends_with(bound, MARKER), _NO)
+    cut = pc.fill_null(pc.ends_with(bound, MARKER), FALSE)
     if not cut.true_count:
         return bound, None
     # The marker is ASCII, so its characters are bytes, and bytes are cut many times faster.

@@ -7,7 +7,7 @@ some row, and below a NOT whether it can be false. If nothing is known, the file
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import reduce
 from itertools import accumulate
@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.lazy import pc
-from indextables.model.arrays import scalar, whole
+from indextables.model.arrays import TRUE, whole
 from indextables.model.stats import FileStats
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.prune.facts import Facts, T, is_nan
@@ -55,12 +55,12 @@ __all__ = [
     "columns_needed",
     "conjuncts",
     "possible",
+    "prune_each",
     "prune_file",
     "prune_table",
 ]
 
 
-_YES = scalar(True, pa.bool_())
 _CHUNK_ROWS = 1 << 14
 """Chunks smaller than this are joined: pruning a chunk takes about a millisecond, even with few files."""
 
@@ -120,6 +120,36 @@ def prune_file(
     return {True: Verdict.KEEP, False: Verdict.DROP, None: Verdict.UNKNOWN}[truth]
 
 
+def prune_each(
+    node: Node,
+    files: Iterable[tuple[FileStats, Mapping[str, str | None]]],
+    partition_columns: Collection[str],
+) -> tuple[list[bool], PruneMetrics]:
+    """For each of a few files, by its statistics and partition values, whether one of its rows can match.
+
+    The same as `prune_table`, file by file: for a hundred files that takes less time than Arrow's functions
+    take to be called, and does not load them.
+    """
+    columns = frozenset(partition_columns)
+    parts = [(part, columns_needed(part, columns)) for part in conjuncts(node)]
+    stay: list[bool] = []
+    by_partition = 0
+    for stats, values in files:
+        by_values = OneFile(FileStats(), values, columns)
+        facts = OneFile(stats, values, columns)
+        fits = not any(needs.partitions and possible(part, True, by_values) is False for part, needs in parts)
+        by_partition += not fits
+        stay.append(
+            fits
+            and not any(
+                (needs.statistics or not needs.partitions) and possible(part, True, facts) is False
+                for part, needs in parts
+            )
+        )
+    left = sum(stay)
+    return stay, PruneMetrics(len(stay), by_partition, len(stay) - by_partition - left, left)
+
+
 def prune_table(
     node: Node | None,
     files: pa.Table,
@@ -158,12 +188,12 @@ def _prune(
     rows = files.num_rows
     facts = ManyFiles(files, columns)
     partitions = ManyFiles(files, columns, partitions_only=True)
-    remaining: Any = _YES if among is None else among
+    remaining: Any = TRUE if among is None else among
     by_partition = remaining
     reasons = pa.nulls(rows, pa.string()) if explain else None
     for part in conjuncts(node):
         needs = columns_needed(part, columns)
-        by_values = _mask(possible(part, True, partitions), rows) if needs.partitions else _YES
+        by_values = _mask(possible(part, True, partitions), rows) if needs.partitions else TRUE
         by_all = by_values
         if needs.statistics or not needs.partitions:
             by_all = _mask(possible(part, True, facts), rows)
@@ -179,7 +209,7 @@ def _prune(
 
 
 def _mask(truth: Any, rows: int) -> Any:
-    return pc.fill_null(_spread(truth, rows), _YES)
+    return pc.fill_null(_spread(truth, rows), TRUE)
 
 
 def _spread(truth: Any, rows: int) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.model.arrays import from_values, integers
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node, columns_of
 
@@ -35,7 +36,7 @@ class GroupStatistics:
         self._paths = {
             metadata.row_group(0).column(at).path_in_schema: at for at in range(metadata.num_columns)
         }
-        self._rows = pa.array([metadata.row_group(group).num_rows for group in self._groups], pa.int64())
+        self._rows = integers([metadata.row_group(group).num_rows for group in self._groups])
         self._bounds: dict[str, Bounds | None] = {}
 
     def groups_left(self, where: Node, without: Collection[str]) -> list[bool]:
@@ -85,11 +86,11 @@ def statistics_of(chunks: Sequence[Any], kind: pa.DataType) -> Bounds | None:
     if pa.types.is_unsigned_integer(kind):
         return None
     bounds = [_bounds(chunk, kind) for chunk in chunks]
-    counts = pa.array([_null_count(chunk) for chunk in chunks], pa.int64())
+    counts = from_values([_null_count(chunk) for chunk in chunks], pa.int64())
     try:
         return (
-            pa.array([low for low, _ in bounds], kind),
-            pa.array([high for _, high in bounds], kind),
+            from_values([low for low, _ in bounds], kind),
+            from_values([high for _, high in bounds], kind),
             counts,
         )
     except (pa.ArrowException, TypeError, ValueError, OverflowError):

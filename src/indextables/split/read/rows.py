@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from indextables.errors import DamagedSplitError, SchemaError, SplitError
 from indextables.lazy import later, pq
-from indextables.model.arrays import integers
+from indextables.model.arrays import from_values, integers
 from indextables.model.arrow_internals import cast_values, take_rows
 from indextables.model.fields import decode_partition_array
 from indextables.split.layout import MAGIC, Region, SplitManifest, SplitRef, read_footer
@@ -385,7 +385,7 @@ def to_table_schema(
     for name in columns:
         field = schema.field(name)
         if name in partition_values:
-            text = pa.repeat(pa.scalar(partition_values[name], pa.string()), 1)
+            text = from_values([partition_values[name]], pa.string())
             value = decode_partition_array(text, field.type)
             if value[0].is_valid or partition_values[name] is None:
                 arrays.append(pa.chunked_array([_repeat(value, rows.num_rows)], field.type))

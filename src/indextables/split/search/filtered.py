@@ -18,6 +18,7 @@ from indextables.errors import DamagedIndexError
 from indextables.index.read.lookup import Index
 from indextables.lazy import later
 from indextables.model.arrays import as_numpy, integers
+from indextables.model.arrow_internals import filter_rows, filter_values
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split, warn_once
@@ -142,7 +143,7 @@ class Filtered:
             numbers = self._reader.numbers(piece)
             if matches.true_count == len(numbers):
                 return numbers, table
-            return as_numpy(integers(numbers).filter(matches)), table.filter(matches)
+            return as_numpy(filter_values(integers(numbers), matches)), filter_rows(table, matches)
 
         return (piece for piece in self._reader.worked(parts, self._present, decide) if len(piece[0]))
 

@@ -35,7 +35,7 @@ from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import FAST, IP, JSON, STRING, IndexField, IndexSpec
 from indextables.index.tokens import address, is_id, json_leaves, leaf_words, words_of
 from indextables.lazy import pc
-from indextables.model.arrays import booleans, integers
+from indextables.model.arrays import booleans, integers, truths
 
 FEW_ROWS = 16
 """Up to this many rows, looking at each is faster than an index of them."""
@@ -278,7 +278,7 @@ def match_batch(query: Query, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArra
     matches[certain] = True
     doubtful = np.setdiff1d(search.candidates(), certain, assume_unique=True)
     if len(doubtful):
-        matches[doubtful] = match_rows(query, rows.take(integers(doubtful))).to_numpy(zero_copy_only=False)
+        matches[doubtful] = truths(match_rows(query, rows.take(integers(doubtful))))
     return pa.array(matches)
 
 
