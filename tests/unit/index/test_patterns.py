@@ -38,6 +38,23 @@ def test_wildcards_fit_whole_words():
 
 def test_an_expression_knows_what_its_words_begin_with():
     for text, prefix in (
+        ("größe.*", "größe"),
+        ("日本語?", "日本"),
         ("err.*", "err"), ("errs?", "err"), ("err*", "er"), ("err+", "err"), ("err{2}", "er"), ("a|b", ""), ("(a)", ""), (".a", ""),
     ):  # fmt: skip
         assert Expression(text).prefix == prefix, text
+
+
+def test_a_literal_end_only_rules_words_out():
+    dice = random.Random(5)
+    words = ["".join(dice.choices("abé.", k=dice.randint(0, 6))) for _ in range(2000)]
+    array = pa.array(words, pa.large_string())
+    for shape in (
+        (Gap.MANY, "ab"),
+        (Gap.ONE, "b"),
+        ("a", Gap.MANY, "b"),
+        (Gap.MANY, "a", Gap.ONE, "é"),
+        ("ab",),
+    ):
+        text = "".join(part if isinstance(part, str) else part.value for part in shape)
+        assert Wildcard(shape).matches(array).tolist() == [_fits(word, text) for word in words], shape

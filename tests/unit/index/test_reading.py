@@ -128,6 +128,32 @@ def test_a_phrase_with_a_prefix_reads_positions_only_of_blocks_with_its_rows(bui
     assert 0 < sum(begin <= offset < begin + size for offset, _ in ranges.read) <= 6
 
 
+def test_the_words_of_many_blocks_are_those_of_each(built):
+    _, index = cold(built)
+    blocks = index.blocks(range(len(index.root.block_ranges)))
+    each = [word for number in sorted(blocks) for word in blocks[number].words()]
+    words = index.word_list(range(len(blocks)))
+    assert words.words.cast(pa.large_binary()).to_pylist() == each
+    low, high = each[100], each[900]
+    assert words.between(low, high) == (each.index(low), each.index(high))
+    chosen = np.array([0, 1, 700, len(each) - 1])
+    assert [
+        blocks[number].words()[at] for number, numbers in words.by_block(chosen) for at in numbers.tolist()
+    ] == [each[number] for number in chosen.tolist()]
+
+
+def test_words_that_share_much_and_little_are_put_together_again():
+    dice = np.random.default_rng(8)
+    texts = [
+        " ".join("é" * int(n) + chr(97 + int(m)) for n, m in dice.integers(0, 26, (12, 2)))
+        for _ in range(400)
+    ]
+    index = opened(build(pa.table({"c": [*texts, "x" * 30, "x" * 3000, "x" * 3001 + "y"]}), SPEC))
+    blocks = index.blocks(range(len(index.root.block_ranges)))
+    each = [word for number in sorted(blocks) for word in blocks[number].words()]
+    assert index.word_list(range(len(blocks))).words.cast(pa.large_binary()).to_pylist() == each
+
+
 def test_a_second_search_reads_nothing(built):
     ranges, index = cold(built)
     for node in (word("timed"), Words("c", ("timed", "out")), Boolean(should=(word("host5"), word("host6")))):

@@ -179,6 +179,19 @@ def test_the_plan_follows_the_number_of_hits(lines):
         assert note[0].hits == found.num_rows
 
 
+def test_two_of_a_few_hundred_long_documents_are_read_by_their_pages(tmp_path):
+    """The documents fit one row group and fewer rows than a page may have; their bytes decide."""
+    dice = random.Random(4)
+    words = ["".join(dice.choices("abcdefgh", k=8)) for _ in range(5000)]
+    bodies = [" ".join([f"needle{at // 2}", *dice.choices(words, k=2000)]) for at in range(300)]
+    built = build_split(
+        tmp_path, pa.table({"id": range(300), "body": bodies}), {"indexing.typemap.body": "text"}
+    )
+    note = []
+    assert built.search("needle70", note=note)["body"].to_pylist() == bodies[140:142]
+    assert note[0].by_pages == 1
+
+
 @pytest.mark.parametrize("first", [5000, 240_000])
 def test_a_cluster_of_hits_reads_only_its_row_groups(tmp_path, first):
     words = ["rare" if first <= at < first + 22_000 else "other" for at in range(300_000)]

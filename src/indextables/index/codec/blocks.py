@@ -181,6 +181,12 @@ class Block:
                 self._entries[word] = entry
             return entry
 
+    @decodes("a block of words")
+    def spelling(self) -> tuple[Array, Array, bytes]:
+        """For every word the bytes it shares with the one before and its own; and all of their own bytes."""
+        _, begin, end = self._ranges[_SUFFIXES]
+        return self._column(_SHARED), self._column(_SUFFIX_LENGTHS), self._raw[begin:end]
+
     def words(self) -> list[bytes]:
         """Every word."""
         words, current = [], b""

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from indextables.index.codec.numbers import Array
 from indextables.lazy import pc
+from indextables.model.arrays import integers, truths
 from indextables.records import dataclass
 
 MOST_EDITS = 2
@@ -47,7 +48,15 @@ class Wildcard:
             re.escape(part) if isinstance(part, str) else "." if part is Gap.ONE else ".*"
             for part in self.parts
         )
-        return _whole_match(words, shape)
+        last = self.parts[-1] if self.parts else ""
+        if not isinstance(last, str) or not last:
+            return _whole_match(words, shape)
+        # Most words are ruled out by their end, which is compared many times faster.
+        matching: Array = truths(pc.ends_with(words, last))
+        if self.parts[:-1] != (Gap.MANY,):
+            ended = matching.nonzero()[0]
+            matching[ended] = _whole_match(words.take(integers(ended)), shape)
+        return matching
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,7 @@ class Expression:
         """The literal text that every matching word begins with, as far as it is obvious."""
         if "|" in self.text:
             return ""
-        literal = re.match(r"[A-Za-z0-9]*", self.text)
+        literal = re.match(r"[^\W_]*", self.text)
         assert literal is not None
         optional = self.text[literal.end() : literal.end() + 1] in ("*", "?", "{")
         return literal[0][:-1] if optional else literal[0]
@@ -96,18 +105,22 @@ class Similar:
 
     def matches(self, words: pa.StringArray) -> Array:
         """For each word, whether it matches."""
-        lengths = pc.utf8_length(words).to_numpy(zero_copy_only=False)
         matching = np.zeros(len(words), bool)
-        near = (np.abs(lengths - len(self.word)) <= self.edits).nonzero()[0]
-        if not len(near):
+        least, most = len(self.word) - self.edits, len(self.word) + self.edits
+        sizes = pc.binary_length(words).to_numpy()
+        # A character takes one to four bytes.
+        near = ((sizes >= least) & (sizes <= 4 * most)).nonzero()[0]
+        spelled = words.take(integers(near))
+        lengths = pc.utf8_length(spelled).to_numpy()
+        inside = ((lengths >= least) & (lengths <= most)).nonzero()[0]
+        if not len(inside):
             return matching
-        width = max(1, int(lengths[near].max()))
-        spelled = np.array(words.take(pa.array(near)).to_pylist(), f"U{width}")
-        letters = spelled.view(np.uint32).reshape(len(near), width)
+        near, lengths = near[inside], lengths[inside]
+        letters = _letters(spelled.take(integers(inside)), lengths)
         alike = _alike(letters, self.word, self.edits).nonzero()[0]
         if len(alike):
             near = near[alike]
-            matching[near] = _edits(letters[alike], lengths[near], self.word) <= self.edits
+            matching[near] = _edits(letters[alike], lengths[alike], self.word) <= self.edits
         return matching
 
 
@@ -116,8 +129,20 @@ Pattern: TypeAlias = Wildcard | Expression | Similar
 
 def _whole_match(words: pa.StringArray, shape: str) -> Array:
     matches = pc.match_substring_regex(words, rf"\A(?s:{shape})\z")
-    mask: Array = matches.to_numpy(zero_copy_only=False).astype(bool, copy=False)
-    return mask
+    return truths(matches)
+
+
+def _letters(words: pa.Array, lengths: Array) -> Array:
+    """The characters of words as numbers, a row for each word, filled up with zeros."""
+    width = max(1, int(lengths.max()))
+    if int(lengths.sum()) != int(pc.sum(pc.binary_length(words)).as_py()):
+        spelled = np.array(words.to_pylist(), f"U{width}")
+        return spelled.view(np.uint32).reshape(len(words), width)
+    # Each character is one byte.
+    letters = np.zeros((len(words), width), np.uint32)
+    text = b"".join(words.cast(pa.large_binary()).to_pylist())
+    letters[np.arange(width) < lengths[:, None]] = np.frombuffer(text, np.uint8)
+    return letters
 
 
 def _alike(letters: Array, word: str, edits: int) -> Array:

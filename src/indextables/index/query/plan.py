@@ -65,16 +65,20 @@ class Session:
         if not keys and not spans:
             return
         key_blocks = [root.block_of(*key) for key in keys]
-        span_blocks = []
-        for field, low, high in spans:
-            first, last = root.block_of(field, low), root.block_of(field, BEYOND if high is None else high)
-            span_blocks.append(range(first, last + 1) if first >= 0 else range(0))
+        span_blocks = [self.blocks_of(span) for span in spans]
         blocks = index.blocks([*(number for number in key_blocks if number >= 0), *chain(*span_blocks)])
         for key, number in zip(keys, key_blocks, strict=True):
             self._entries[key] = entry = None if number < 0 else blocks[number].find(key[1])
             index.remember(key, entry)
         for span, numbers in zip(spans, span_blocks, strict=True):
             self._slices[span] = _slices_of([blocks[number] for number in numbers], span)
+
+    def blocks_of(self, span: WordBounds) -> range:
+        """The numbers of the dictionary blocks that can hold words of a range."""
+        field, low, high = span
+        root = self.index.root
+        first, last = root.block_of(field, low), root.block_of(field, BEYOND if high is None else high)
+        return range(first, last + 1) if first >= 0 else range(0)
 
     def use_cached_words(self, keys: Sequence[TermKey]) -> bool:
         """Take words with complete lists from the cache, if all are there; returns whether they were."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from indextables.index.codec.blocks import Block
 from indextables.index.codec.lists import has, pack, ranks
 from indextables.index.codec.numbers import Array, unframe, unplanes
 from indextables.index.query.patterns import Pattern
@@ -20,10 +18,9 @@ from indextables.index.read.phrases import OneWord, PhrasePart, find_phrase, fin
 from indextables.index.read.rowset import NO_ROWS, TESTED, RowSet, RowSetLike, find_in, union
 from indextables.index.read.words import WordPostings, read_lists
 from indextables.index.tokens import GAPS, ID_MARK, with_spaces
+from indextables.lazy import pc
+from indextables.model.arrays import from_values, truths
 from indextables.records import dataclass
-
-Slice: TypeAlias = tuple[Block, int, int]
-"""Consecutive words of a block."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +91,6 @@ class MatchingWords(Plan):
         """The range."""
         return self.field, self.low, self.high
 
-    def spans(self) -> Sequence[WordBounds]:
-        return (self.span,)
-
     def candidates(self, session: Session) -> RowSetLike:
         return self._rows(session, buckets=True)
 
@@ -104,52 +98,43 @@ class MatchingWords(Plan):
         return self._rows(session, buckets=False)
 
     def _rows(self, session: Session, *, buckets: bool) -> RowSetLike:
-        universe = session.index.rows
+        index = session.index
+        numbers = session.blocks_of(self.span)
+        if not numbers:
+            return union([], index.rows)
+        listed = index.word_list(numbers)
+        begin, end = listed.between(self.low, self.high)
+        matching = listed.by_block(
+            self._matches(listed.words[begin:end], buckets=buckets).nonzero()[0] + begin
+        )
+        blocks = index.blocks([number for number, _ in matching])
         long: list[WordPostings] = []
         short: list[Array] = []
-        for (block, begin, end), fits in self._test_slices(session.slices(self.span), buckets=buckets):
-            numbers = fits.nonzero()[0] + begin
-            if not len(numbers):
-                continue
-            is_long = np.isin(numbers, block.columns.long, assume_unique=True)
-            long += [WordPostings(session.index, block.entry(int(number))) for number in numbers[is_long]]
+        for number, words in matching:
+            block = blocks[number]
+            is_long = np.isin(words, block.columns.long, assume_unique=True)
+            long += [WordPostings(index, block.entry(int(word))) for word in words[is_long]]
             if not is_long.all():
-                rows, sizes = block.short_rows(begin, end)
-                inline = block.columns.inline_lengths[begin:end] > 0
-                short.append(rows[np.repeat(fits[inline], sizes)])
-        read_lists(session.index, [(word, None) for word in long])
+                rows, sizes = block.short_rows(0, block.count)
+                fits = np.zeros(block.count, np.bool_)
+                fits[words] = True
+                short.append(rows[np.repeat(fits[block.columns.inline_lengths > 0], sizes)])
+        read_lists(index, [(word, None) for word in long])
         parts: list[RowSetLike] = list(long)
         if any(map(len, short)):
-            parts.append(_row_set(short, universe))
-        return union(parts, universe)
+            parts.append(_row_set(short, index.rows))
+        return union(parts, index.rows)
 
-    def _test_slices(self, slices: Sequence[Slice], *, buckets: bool) -> Iterator[tuple[Slice, Array]]:
-        """Which words of every slice match; the words of many blocks are tested together."""
-        batch: list[Slice] = []
-        words: list[bytes] = []
-        for number, (block, begin, end) in enumerate(slices, start=1):
-            batch.append((block, begin, end))
-            words += block.words()[begin:end]
-            if len(words) >= _WORDS_AT_ONCE or number == len(slices):
-                fits, first = self._matches(words, buckets=buckets), 0
-                for tested in batch:
-                    size = tested[2] - tested[1]
-                    yield tested, fits[first : first + size]
-                    first += size
-                batch, words = [], []
-
-    def _matches(self, words: list[bytes], *, buckets: bool) -> Array:
-        plain = [word[len(self.before) :] for word in words]
+    def _matches(self, words: pa.LargeStringArray, *, buckets: bool) -> Array:
+        plain = words
         if self.before:
-            plain = [with_spaces(word.decode()).encode() for word in plain]
-        fits = self.pattern.matches(pa.array(plain, pa.binary()).cast(pa.string()))
+            spelled = words.cast(pa.large_binary()).to_pylist()
+            texts = [with_spaces(word[len(self.before) :].decode()) for word in spelled]
+            plain = from_values(texts, pa.string())
+        fits = self.pattern.matches(plain)
         if self.ids and not buckets:
-            fits &= ~np.fromiter((word.startswith(_BUCKET) for word in words), bool, len(words))
+            fits &= ~truths(pc.starts_with(words, ID_MARK))
         return fits
-
-
-_BUCKET = ID_MARK.encode()
-_WORDS_AT_ONCE = 65_536
 
 
 def _row_set(parts: Sequence[Array], universe: int) -> RowSet:

@@ -20,6 +20,8 @@ from indextables.index.codec.lengths import NORM_PAGE
 from indextables.index.codec.numbers import Array, Bytes, damaged, starts_of, unframe
 from indextables.index.codec.root import PIECES, FieldRoot, Root, decode_root
 from indextables.index.read.cache import MEMORY, BlockCache, RangeReader
+from indextables.index.read.word_list import WordList
+from indextables.index.read.word_list import word_list as decode_words
 from indextables.index.read.words import WordPostings
 from indextables.index.settings import FAST, IndexField, IndexSpec
 
@@ -148,6 +150,16 @@ class Index:
                 block = blocks[number] = Block(unframe(data, offset, "a block of words"), self.rows)
                 self.cache.put((self.identity, number), block, block.size)
         return blocks
+
+    def word_list(self, numbers: range) -> WordList:
+        """The words of consecutive dictionary blocks; they are cached like the blocks themselves."""
+        key = self.identity, ("words", numbers.start, numbers.stop)
+        words: WordList | None = self.cache.get(key)
+        if words is None:
+            blocks = self.blocks(numbers)
+            words = decode_words([blocks[number] for number in numbers], numbers.start)
+            self.cache.put(key, words, words.size)
+        return words
 
     def entries(self, words: Sequence[tuple[int, bytes]]) -> list[Entry | None]:
         """The entries of words, each given with its field number; one round trip."""

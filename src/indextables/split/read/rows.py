@@ -189,18 +189,43 @@ class SplitReader:
         ]
         return np.concatenate(each) if each else np.zeros(0, np.int64)
 
-    def plan(self, parts: RowsByGroup) -> str:
-        """How rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
-        total = sum(self.group_rows[group] for group in parts)
+    def plan(self, parts: RowsByGroup, columns: Sequence[str]) -> str:
+        """How rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything.
+
+        The bytes of the pages that hold the rows decide, in the column that takes the most.
+        """
         count = self.count_of(parts)
-        covered = count * ROWS_PER_PAGE
-        if count < MANY_ROWS:
-            # Rows on the same page count once; for many scattered rows the difference is negligible.
-            rows = self.numbers(parts)
-            covered = (1 + int(np.count_nonzero(np.diff(rows // ROWS_PER_PAGE)))) * ROWS_PER_PAGE
+        if count < MANY_ROWS and self._map is not None and columns:
+            covered, total = self._bytes_of(parts, self._heaviest(columns, parts))
+        else:
+            # For many scattered rows it is negligible that some are on the same page.
+            covered, total = count * ROWS_PER_PAGE, sum(self.group_rows[group] for group in parts)
         if covered <= PAGE_SHARE * total or (count <= FEW_ROWS and covered < total):
             return "pages"
         return "scan" if len(parts) == len(self.group_rows) else "row_groups"
+
+    def _heaviest(self, columns: Sequence[str], parts: RowsByGroup) -> int:
+        """The leaf, of some columns, with the most stored bytes in one of the row groups."""
+        assert self._map is not None
+        pages, group = self._map.pages, next(iter(parts))
+        leaves = [leaf for name in columns for leaf in self._map.skeleton.columns[name].leaves]
+        return max(leaves, key=lambda leaf: sum(length for _, length, _ in pages.stretches(group, leaf)))
+
+    def _bytes_of(self, parts: RowsByGroup, leaf: int) -> tuple[int, int]:
+        """The bytes of the pages of a leaf that hold these rows, and of all its pages in these row groups."""
+        assert self._map is not None
+        covered = total = 0
+        for group, rows in parts.items():
+            lengths = self._map.pages.chunk(group, leaf).lengths
+            size = sum(lengths)
+            total += size
+            if rows is None:
+                covered += size
+                continue
+            first = np.array(self._map.pages.chunk(group, leaf).first_rows)
+            pages = np.unique(np.searchsorted(first, rows - self.group_starts[group], "right") - 1)
+            covered += int(np.array(lengths)[pages].sum())
+        return covered, total
 
     def count_of(self, parts: RowsByGroup) -> int:
         """How many rows they are."""
@@ -227,7 +252,7 @@ class SplitReader:
         """Apply `work` to each such batch, in the thread that read it, and return the results."""
         if not parts:
             return
-        if self.plan(parts) == "pages":
+        if self.plan(parts, columns) == "pages":
             yield work(parts, self.read_rows(self.numbers(parts), columns))
             return
         sparse = self.is_sparse(parts, columns)

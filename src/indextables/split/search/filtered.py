@@ -74,7 +74,7 @@ class Filtered:
             parts = reader.by_group(np.intersect1d(rows, narrowed, assume_unique=True))
         elif narrowed is not None:
             parts = reader.by_group(narrowed)
-            if reader.plan(parts) != "pages" and not reader.is_sparse(parts, self._present):
+            if reader.plan(parts, self._present) != "pages" and not reader.is_sparse(parts, self._present):
                 # If all values are decoded anyway, checking them all is faster than picking some.
                 parts = dict.fromkeys(parts)
         if len(parts) > 1 and reader.weight(parts, self._present) >= WORTH_STATISTICS:

@@ -337,9 +337,16 @@ class _SplitSearch:
 
     def _note_plan(self, rows: np.ndarray) -> np.ndarray:
         """The rows to fetch; records in the metrics how they are fetched."""
-        plan = {f"by_{self.reader.plan(self.reader.by_group(rows))}": 1} if len(rows) else {}
+        plan = {f"by_{self._way_to(rows)}": 1} if len(rows) else {}
         self.metrics = replace(self.metrics, hits=len(rows), **plan)
         return rows
+
+    def _way_to(self, rows: np.ndarray) -> str:
+        """How rows are fetched, by the columns that are read first."""
+        where = self.selection.where
+        names = self.selection.columns if where is None else self._filtered(where).columns
+        present = [name for name in names if name in self.reader.columns]
+        return self.reader.plan(self.reader.by_group(rows), present)
 
     def require_few(self) -> None:
         """Refuse to return the rows of a query without a limit that finds more than `search.maxHits`."""

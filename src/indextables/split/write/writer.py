@@ -35,6 +35,7 @@ from indextables.storage.scratch import discard, scratch
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 32 << 20
 BYTES_PER_PAGE = 128 << 10
+MOST_ROWS_AT_ONCE = 1024
 """Large values get pages with fewer rows, since fetching one row decodes its whole page."""
 DICTIONARY_BYTES = 64 << 10
 """A dictionary is read along with any page of its column, so it is kept small."""
@@ -193,12 +194,19 @@ def parquet_writer(sink: Any, schema: pa.Schema, spec: IndexSpec, first: pa.Tabl
         write_page_index=True,
         write_page_checksum=True,
         max_rows_per_page=ROWS_PER_PAGE,
-        write_batch_size=1024,
+        write_batch_size=_rows_at_once(first),
         data_page_size=BYTES_PER_PAGE,
         dictionary_pagesize_limit=DICTIONARY_BYTES,
         bloom_filter_options=_bloom_filters(first, spec) or None,
         store_schema=False,
     )
+
+
+def _rows_at_once(first: pa.Table) -> int:
+    """How many rows Parquet writes before it looks whether a page is full: fewer where values are long."""
+    sizes = [column.nbytes for column in first.columns]
+    per_row = max(sizes, default=0) // max(1, first.num_rows)
+    return max(1, min(MOST_ROWS_AT_ONCE, BYTES_PER_PAGE // max(1, per_row)))
 
 
 def seal(path: str, footer: Struct, index: BuiltIndex | None, manifest: SplitManifest) -> Footer:
