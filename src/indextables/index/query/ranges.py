@@ -19,7 +19,7 @@ from indextables.index.read.rowset import NO_ROWS, TESTED, RowSet, RowSetLike, f
 from indextables.index.read.words import WordPostings, read_lists
 from indextables.index.tokens import GAPS, ID_MARK, with_spaces
 from indextables.lazy import pc
-from indextables.model.arrays import from_values, truths
+from indextables.model.arrays import from_values, truths, whole
 from indextables.records import dataclass
 
 
@@ -125,7 +125,7 @@ class MatchingWords(Plan):
             parts.append(_row_set(short, index.rows))
         return union(parts, index.rows)
 
-    def _matches(self, words: pa.LargeStringArray, *, buckets: bool) -> Array:
+    def _matches(self, words: pa.Array, *, buckets: bool) -> Array:
         plain = words
         if self.before:
             spelled = words.cast(pa.large_binary()).to_pylist()
@@ -133,7 +133,7 @@ class MatchingWords(Plan):
             plain = from_values(texts, pa.string())
         fits = self.pattern.matches(plain)
         if self.ids and not buckets:
-            fits &= ~truths(pc.starts_with(words, ID_MARK))
+            fits &= ~truths(whole(pc.starts_with(words, ID_MARK)))
         return fits
 
 

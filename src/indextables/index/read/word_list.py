@@ -21,7 +21,7 @@ from indextables.records import dataclass
 class WordList:
     """The words of consecutive dictionary blocks, ascending."""
 
-    words: pa.LargeStringArray
+    words: pa.Array
     first_block: int
     starts: Array
     """For every block the number of its first word, and at the end the number of all words."""
@@ -67,11 +67,10 @@ def word_list(blocks: Sequence[Block], first_block: int) -> WordList:
         words = np.flatnonzero(steps == step)
         lengths = shared[words]
         text[_places(ends[words], lengths)] = text[_places(ends[words - 1], lengths)]
-    words = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(shared), [None, pa.py_buffer(ends), pa.py_buffer(text)]
-    )
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(text)]
+    spelled = pa.Array.from_buffers(pa.large_binary(), len(shared), buffers)
     try:
-        return WordList(words.cast(pa.large_string()), first_block, starts)
+        return WordList(spelled.cast(pa.large_string()), first_block, starts)
     except pa.ArrowInvalid as bad:
         raise damaged("a word of the dictionary is no text") from bad
 

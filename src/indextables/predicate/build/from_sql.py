@@ -1,7 +1,7 @@
 """From SQL text, or a Python expression, to the tree.
 
 The grammar is Spark's, through sqlglot; a simple condition is read without it
-(`simple_sql`). A text that Spark itself would refuse (bad syntax, an unknown column,
+(`plain_sql`). A text that Spark itself would refuse (bad syntax, an unknown column,
 a literal that is no date) is an error here too. A part that Spark understands and the
 tree does not becomes `Unknown`, in its own words: it keeps every file when pruning and
 is an error for exact filters.
@@ -21,7 +21,7 @@ from indextables.lazy import sqlglot
 from indextables.model.types import TIMESTAMP_NTZ, type_from_sql
 from indextables.predicate import conditions, functions, values
 from indextables.predicate.build.from_python import Builder, decimal, integer
-from indextables.predicate.build.simple_sql import read_simple
+from indextables.predicate.build.plain_sql import read_plain
 from indextables.predicate.coerce import Unsupported
 from indextables.predicate.expr import Expr
 from indextables.predicate.literals import cast_value, names_zone
@@ -107,7 +107,7 @@ def parse(text: str, schema: pa.Schema, time_zone: str = "UTC") -> Node:
 
     Timestamps without an offset are read in `time_zone`.
     """
-    simple = read_simple(text)
+    simple = read_plain(text)
     if simple is not None:
         # What is wrong with a filter, and what is not understood, sqlglot says in the words of the text.
         with suppress(PredicateError):

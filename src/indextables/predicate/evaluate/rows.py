@@ -84,7 +84,8 @@ def mask(
     truth: pa.Array | pa.ChunkedArray | pa.Scalar = answer.values
     if isinstance(truth, pa.Scalar):
         truth = pa.repeat(truth, batch.num_rows)
-    return call_kernel("coalesce", truth, FALSE)
+    matches: pa.BooleanArray = call_kernel("coalesce", truth, FALSE)
+    return matches
 
 
 class _Rows:

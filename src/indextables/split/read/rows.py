@@ -195,7 +195,7 @@ class SplitReader:
         The bytes of the pages that hold the rows decide, in the column that takes the most.
         """
         count = self.count_of(parts)
-        if count < MANY_ROWS and self._map is not None and columns:
+        if 0 < count < MANY_ROWS and self._map is not None and columns:
             covered, total = self._bytes_of(parts, self._heaviest(columns, parts))
         else:
             # For many scattered rows it is negligible that some are on the same page.

@@ -12,7 +12,7 @@ from sqlglot.tokens import TokenType
 from indextables.errors import PredicateError
 from indextables.predicate.build import from_sql
 from indextables.predicate.build.from_python import Builder
-from indextables.predicate.build.simple_sql import read_simple
+from indextables.predicate.build.plain_sql import read_plain
 
 SCHEMA = pa.schema(
     [
@@ -37,7 +37,7 @@ def by_sqlglot(text: str, schema: pa.Schema = SCHEMA) -> object:
 
 
 def simply(text: str, schema: pa.Schema = SCHEMA) -> object:
-    simple = read_simple(text)
+    simple = read_plain(text)
     return None if simple is None else Builder(schema, "Europe/Berlin").predicate(simple)
 
 
@@ -100,7 +100,7 @@ def test_a_drawn_condition_means_what_sqlglot_says(text):
      "d BETWEEN DATE '2024-01-01' AND DATE '2024-02-01'", "5 < i", "price >= -1.50", "`a b` = ''"],
 )  # fmt: skip
 def test_what_people_type_is_read_without_sqlglot(text):
-    assert read_simple(text) is not None
+    assert read_plain(text) is not None
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_people_type_is_read_without_sqlglot(text):
      "(" * 60 + "i = 1" + ")" * 60],
 )  # fmt: skip
 def test_every_other_text_is_left_to_sqlglot(text):
-    assert read_simple(text) is None
+    assert read_plain(text) is None
 
 
 def test_every_word_that_sqlglot_knows_means_the_same_as_a_column():

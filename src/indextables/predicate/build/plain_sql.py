@@ -1,7 +1,7 @@
 """Simple SQL conditions, read without sqlglot, which takes longer to load than most questions take to answer.
 
 Simple is what people type: columns compared with numbers, texts, dates and times, IN, BETWEEN, LIKE and
-IS NULL, joined by AND, OR, NOT and brackets. `read_simple` returns the expression that `col(...)` would
+IS NULL, joined by AND, OR, NOT and brackets. `read_plain` returns the expression that `col(...)` would
 make, or None for every other text. None is never an answer: the caller then asks sqlglot, which also words
 the errors. A test compares both on drawn conditions and on every word that sqlglot knows.
 """
@@ -46,21 +46,21 @@ _LARGEST_INT = 1 << 31
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
 
-class _NotSimpleError(Exception):
+class _NotPlainError(Exception):
     """The text has a part that is left to sqlglot."""
 
 
-def read_simple(text: str) -> Expr | None:
+def read_plain(text: str) -> Expr | None:
     """The expression of a simple condition; None for any other text.
 
-    >>> read_simple("day = 'mon' AND id < 5")
+    >>> read_plain("day = 'mon' AND id < 5")
     Expr(and, Expr(=, Expr(column, 'day'), 'mon'), Expr(<, Expr(column, 'id'), 5))
-    >>> read_simple("lower(day) = 'mon'") is None
+    >>> read_plain("lower(day) = 'mon'") is None
     True
     """
     try:
         return _Parser(_tokens(text)).whole()
-    except _NotSimpleError:
+    except _NotPlainError:
         return None
 
 
@@ -70,7 +70,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
-            raise _NotSimpleError
+            raise _NotPlainError
         tokens.append((match.lastgroup, match[match.lastgroup]))
         at = match.end()
     return tokens
@@ -85,13 +85,13 @@ class _Parser:
     def whole(self) -> Expr:
         condition = self._any()
         if self._tokens[self._at][0] != "end":
-            raise _NotSimpleError
+            raise _NotPlainError
         return condition
 
     def _next(self) -> tuple[str, str]:
         token = self._tokens[self._at]
         if token[0] == "end":
-            raise _NotSimpleError
+            raise _NotPlainError
         self._at += 1
         return token
 
@@ -105,7 +105,7 @@ class _Parser:
 
     def _require(self, expected: str) -> None:
         if not self._takes(expected):
-            raise _NotSimpleError
+            raise _NotPlainError
 
     def _any(self) -> Expr:
         parts = [self._all()]
@@ -122,7 +122,7 @@ class _Parser:
     def _negatable(self) -> Expr:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise _NotSimpleError
+            raise _NotPlainError
         if self._takes("not"):
             condition = ~self._negatable()
         elif self._takes("("):
@@ -145,13 +145,13 @@ class _Parser:
             if listed is not None:
                 return ~listed if is_negated else listed
             if is_negated:
-                raise _NotSimpleError
+                raise _NotPlainError
         kind, sign = self._next()
         if kind != "sign" or sign not in _COMPARISONS:
-            raise _NotSimpleError
+            raise _NotPlainError
         right = self._value()
         if not isinstance(left, Expr) and not isinstance(right, Expr):
-            raise _NotSimpleError
+            raise _NotPlainError
         if sign in {"!=", "<>"}:
             return ~Expr("=", left, right)
         return Expr("=" if sign == "==" else sign, left, right)
@@ -172,7 +172,7 @@ class _Parser:
         if self._takes("like"):
             kind, pattern = self._next()
             if kind != "text":
-                raise _NotSimpleError
+                raise _NotPlainError
             return column.like(pattern)
         return None
 
@@ -184,19 +184,19 @@ class _Parser:
         if kind == "text":
             # Texts beside each other are one text.
             if self._tokens[self._at][0] == "text":
-                raise _NotSimpleError
+                raise _NotPlainError
             return text
         if kind != "name":
-            raise _NotSimpleError
+            raise _NotPlainError
         word = text.lower()
         if self._tokens[self._at][0] == "text":
             if word not in _TYPED:
-                raise _NotSimpleError
+                raise _NotPlainError
             return Expr("cast", self._value(), word)
         if word in _CONSTANTS:
             return _CONSTANTS[word]
         if _RESERVED.intersection(word.split(".")) or self._tokens[self._at] == ("sign", "("):
-            raise _NotSimpleError
+            raise _NotPlainError
         return col(text)
 
 
@@ -206,5 +206,5 @@ def _number(text: str) -> int | Decimal:
         return -Decimal(digits) if text != digits else Decimal(digits)
     # The digits of the least int are a bigint by themselves, and stay one behind a minus.
     if text != digits and int(digits) == _LARGEST_INT:
-        raise _NotSimpleError
+        raise _NotPlainError
     return int(text)
