@@ -16,6 +16,7 @@
     |   +-- ConflictError      another writer changed what this one relied on
     |   +-- AttemptsExhaustedError    too many conflicts in a row
     +-- SchemaError            columns or types that do not fit the table
+    |   +-- ConstraintError    a row that breaks a CHECK constraint, or lacks what is NOT NULL
     +-- PredicateError         a filter that cannot be understood exactly
     +-- CommandError           a SQL command that cannot be parsed or run
     +-- SplitError             something about one split file
@@ -133,6 +134,10 @@ class AttemptsExhaustedError(CommitError):
 
 class SchemaError(Error, ValueError):
     """Columns or types that do not fit the table."""
+
+
+class ConstraintError(SchemaError):
+    """A row that breaks a CHECK constraint, or lacks a value of a column that is NOT NULL."""
 
 
 class PredicateError(Error, ValueError):

@@ -467,6 +467,28 @@ class Table(Handle["Snapshot"]):
 
         return self._moved(run_update_properties(self._writable(), properties))
 
+    @property
+    def constraints(self) -> dict[str, str]:
+        """The conditions of the table's CHECK constraints, by name."""
+        from indextables.model.constraints import constraints_of
+
+        return constraints_of(self._snapshot.metadata.configuration)
+
+    def add_constraint(self, name: str, condition: str) -> outcomes.ConstraintResult:
+        """Refuse rows for which a condition is false from now on, whoever writes them.
+
+        A row of the table for which it is false is an error that shows the row, and nothing is committed.
+        """
+        from indextables.ops.write.constraints import run_add_constraint
+
+        return self._moved(run_add_constraint(self._writable(), name, condition))
+
+    def drop_constraint(self, name: str, *, if_exists: bool = False) -> outcomes.ConstraintResult:
+        """Drop a CHECK constraint."""
+        from indextables.ops.write.constraints import run_drop_constraint
+
+        return self._moved(run_drop_constraint(self._writable(), name, if_exists=if_exists))
+
     def describe(self) -> Description:
         """What the log says about the version this handle reads."""
         from indextables.ops.maintain.describe import describe_state

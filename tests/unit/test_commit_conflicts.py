@@ -160,6 +160,28 @@ def test_an_append_overtaken_by_a_schema_change_goes_on_only_if_its_files_fit(
         assert builder.log().latest_version() == 2
 
 
+def constrain(builder):
+    def build(base):
+        return [replace(base.metadata, configuration={"indextables.constraints.small": "id < 9"})]
+
+    builder.log().commit(CommitPlan("ADD CONSTRAINT", Rule.APPEND, build))
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_rows_that_were_not_checked_against_a_new_constraint_are_a_conflict(builder, rule):
+    sources = frozenset({"a"}) if rule in {Rule.MERGE, Rule.DELETE, Rule.UPSERT} else frozenset()
+    read = builder.log().latest_version()
+    store = Overtaken(builder.store, lambda: constrain(builder))
+    with pytest.raises(ConflictError, match="nothing was committed"):
+        LogBuilder(store, clock=builder.clock).log().commit(plan(rule, read_version=read, sources=sources))
+    assert builder.log().latest_version() == read + 1
+
+
+def test_rows_that_only_move_to_another_file_need_no_check(builder):
+    store = Overtaken(builder.store, lambda: constrain(builder))
+    assert LogBuilder(store, clock=builder.clock).log().commit(merge_of_a(builder)).version == 3
+
+
 def test_a_skip_does_not_care_about_the_schema(builder):
     store = Overtaken(builder.store, lambda: change_schema(builder, OTHER))
     assert LogBuilder(store, clock=builder.clock).log().record_skipped_file("a", "r", "merge") == 3

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from indextables.errors import SchemaError
+from indextables.errors import ConstraintError, SchemaError
 from indextables.lazy import pc
 from indextables.model.casting import cast_column
 from indextables.model.names import find_name, require_name
@@ -170,11 +170,23 @@ def cast_table(batch: Any, schema: pa.Schema, *, timestamps: str = "error") -> A
         at = positions.get(field.name)
         if at is None:
             column = _absent(field, batch)
+        elif not field.nullable and batch.column(at).null_count:
+            raise _missing_value(field, batch, batch.column(at))
         else:
             column = cast_column(batch.column(at), field, timestamps=timestamps)
         columns.append(column)
     build = pa.RecordBatch if isinstance(batch, pa.RecordBatch) else pa.Table
     return build.from_arrays(columns, schema=schema)
+
+
+def _missing_value(field: pa.Field, batch: Any, column: Any) -> ConstraintError:
+    at = pc.index(pc.is_null(column), True).as_py()
+    row = batch.slice(at, 1).to_pylist()[0]
+    return ConstraintError(
+        f"column {field.name!r} is NOT NULL, and the data has {column.null_count} nulls, for example in the "
+        f"row {row}. Nothing was committed.",
+        constraint="NOT NULL", column=field.name, row=row,
+    )  # fmt: skip
 
 
 def _positions(names: list[str], schema: pa.Schema) -> dict[str, int]:

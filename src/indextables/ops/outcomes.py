@@ -258,6 +258,16 @@ class UpsertResult(Reported):
 
 
 @dataclass(frozen=True, slots=True)
+class ConstraintResult(Reported):
+    """What ADD CONSTRAINT or DROP CONSTRAINT committed."""
+
+    table_path: str
+    status: str
+    version: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class NotNeededResult(Reported):
     """The answer to a statement of another system whose purpose is fulfilled here without it."""
 

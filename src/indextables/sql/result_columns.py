@@ -12,11 +12,13 @@ from indextables.ops.maintain import describe
 from indextables.ops.maintain.check.findings import Finding
 from indextables.ops.maintain.component_sizes import Component
 from indextables.sql.commands import (
+    AddConstraint,
     AnalyzeSkipping,
     CheckTable,
     Command,
     DeleteRows,
     Describe,
+    DropConstraint,
     DropPartitions,
     InvalidateCache,
     MergeSplits,
@@ -38,6 +40,8 @@ def result_columns(command: Command) -> pa.Schema | None:
     if isinstance(command, ShowProperties):
         return describe.property_columns()
     kinds: dict[type[Command], type] = {
+        AddConstraint: outcomes.ConstraintResult,
+        DropConstraint: outcomes.ConstraintResult,
         AnalyzeSkipping: outcomes.ColumnSuggestion,
         CheckTable: Finding,
         DeleteRows: outcomes.DeleteResult,

@@ -31,15 +31,18 @@ from indextables.ops.read.scan import files
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
 from indextables.ops.rewrite.restore import run_restore
+from indextables.ops.write.constraints import run_add_constraint, run_drop_constraint
 from indextables.ops.write.delete import run_delete
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.sql.commands import (
+    AddConstraint,
     AnalyzeSkipping,
     CheckTable,
     Command,
     DeleteRows,
     Describe,
+    DropConstraint,
     DropPartitions,
     InvalidateCache,
     ListFiles,
@@ -255,6 +258,10 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
         case ShowProperties():
             configuration = log.snapshot(max_staleness_s=0).metadata.configuration
             return describe.property_rows(configuration, command.key, log.uri)
+        case AddConstraint():
+            return run_add_constraint(log, command.name, command.condition).to_arrow()
+        case DropConstraint():
+            return run_drop_constraint(log, command.name, if_exists=command.if_exists).to_arrow()
         case DeleteRows():
             condition = searched_condition(command.where)
             deleted = run_delete(log, condition.where, progress, searches=condition.searches, with_text=True)

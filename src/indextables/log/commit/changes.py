@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import ProtocolError
+from indextables.errors import OptionError, ProtocolError
 from indextables.lazy import later
 from indextables.log.commit.redaction import refuse_secrets
 from indextables.log.format.protocol import FEATURES, READER_VERSION, WRITER_VERSION, describe, merged
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, MetadataAction, ProtocolAction, RemoveAction
+from indextables.model.constraints import PROPERTY
 from indextables.options import check_properties
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action
     """The metadata with some properties set or, where given as None, removed; empty when nothing changes."""
     set_values = {key: text(value) for key, value in changes.items() if value is not None}
     refuse_secrets(set_values)
+    refuse_constraints(changes, base.store.uri)
     check_properties(set_values)
     if any("stats.truncation." in key.lower() for key in set_values):
         stats.check_column_options(set_values, base.schema)
@@ -50,6 +52,17 @@ def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action
         return []
     changed: MetadataAction = replace(base.metadata, configuration=result)
     return [changed]
+
+
+def refuse_constraints(names: Iterable[str], uri: str) -> None:
+    """Refuse a constraint that is set or removed as a property: rows that are there have to be checked."""
+    for name in names:
+        if name.startswith(PROPERTY):
+            raise OptionError(
+                f"{uri}: {name} is a constraint, not a property to be set or removed: use ALTER TABLE ... "
+                "ADD CONSTRAINT name CHECK (condition), or DROP CONSTRAINT name",
+                key=name,
+            )
 
 
 def text(value: Any) -> str:

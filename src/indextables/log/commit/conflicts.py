@@ -9,6 +9,7 @@
 | UPSERT          | as DELETE; rows that a foreign commit other than an append wrote in the scope are   |
 |                 | an error, for it may have inserted what this one inserts                        |
 | EXCLUSIVE       | any foreign change of files, schema, properties or protocol is an error         |
+| all that write rows | a constraint that was added meanwhile is an error: it was not checked       |
 
 A change of files is one of data only where `dataChange` says so: a merge moves rows
 to other files, which matters to a commit that names files (EXCLUSIVE, and sources)
@@ -36,6 +37,7 @@ from indextables.model.actions import (
     RemoveAction,
     TxnAction,
 )
+from indextables.model.constraints import constraints_of
 from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.records import dataclass
 
@@ -179,11 +181,18 @@ def check_schema(plan: CommitPlan, first: Snapshot, base: Snapshot, actions: Ite
     """Raise unless files written for one schema can be read under the schema another commit set."""
     old, new = plan.written_for or first.metadata, base.metadata
     same = old.schema_string == new.schema_string and old.partition_columns == new.partition_columns
-    if same and old.id == new.id:
+    unchecked = dict(constraints_of(new.configuration).items() - constraints_of(old.configuration).items())
+    if same and old.id == new.id and not unchecked:
         return
+    adds = [action for action in actions if isinstance(action, AddAction)]
     if old.id != new.id:
         reason = "made the table anew"
-    elif not any(isinstance(action, AddAction) for action in actions):
+    elif not adds:
+        return
+    elif unchecked and any(add.data_change for add in adds):
+        name = min(unchecked)
+        reason = f"added the constraint {name} CHECK ({unchecked[name]}), which these rows may break,"
+    elif same:
         return
     elif old.partition_columns != new.partition_columns:
         reason = "changed the partition columns"

@@ -13,7 +13,9 @@ READER_VERSION = 3
 WRITER_VERSION = 3
 FEATURES_FROM = 3
 PARQUET_CHECKPOINT = "parquetCheckpoint"
-FEATURES = frozenset({PARQUET_CHECKPOINT})
+CHECK_CONSTRAINTS = "checkConstraints"
+"""A feature of writers: the table may have constraints, and every row that is written is checked."""
+FEATURES = frozenset({PARQUET_CHECKPOINT, CHECK_CONSTRAINTS})
 CLOSED = "closed"
 """The writer feature that no writer has: REPAIR ... SWAP adds it with the last version of the old log."""
 CLOSED_BY = "closedBy"
@@ -96,6 +98,16 @@ def check_writable(protocol: ProtocolAction, uri: str) -> None:
             "of IndexTables does not know. Upgrade IndexTables.",
             uri=uri, features=unknown,
         )  # fmt: skip
+
+
+def with_constraints(protocol: ProtocolAction) -> ProtocolAction:
+    """The least protocol that keeps writers out which do not know constraints; readers need nothing new."""
+    if CHECK_CONSTRAINTS in (protocol.writer_features or ()):
+        return protocol
+    writer_only = ProtocolAction(
+        min_reader_version=0, min_writer_version=FEATURES_FROM, writer_features=(CHECK_CONSTRAINTS,)
+    )
+    return merged(protocol, writer_only)
 
 
 def closed(protocol: ProtocolAction, repair: str, command: str) -> ProtocolAction:

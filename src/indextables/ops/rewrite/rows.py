@@ -23,6 +23,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
+from indextables.ops.constraints import Check, check_rows, checks_of
 from indextables.ops.table_settings import require_parquet, settings_of
 from indextables.options import Options
 from indextables.predicate.evaluate.rows import mask
@@ -83,6 +84,8 @@ class RewriteSetting:
     """Of these rows, only those that all of these queries find are left out."""
     change: RowChange | None = None
     """The change applied to the remaining rows."""
+    checks: tuple[Check, ...] = ()
+    """The constraints that changed rows have to keep."""
 
     @classmethod
     def of(
@@ -106,6 +109,7 @@ class RewriteSetting:
             drop=drop,
             searches=tuple(searches),
             change=change,
+            checks=() if change is None else checks_of(snapshot.metadata.configuration, snapshot.schema),
         )
 
 
@@ -320,7 +324,9 @@ def _rows(setting: RewriteSetting, sources: list[AddAction], counted: _RowCounts
             for part in split_rows(setting.reading, add):
                 rows = part
                 if setting.change is not None:
-                    rows = setting.change.apply(rows, start)
+                    rows = check_rows(
+                        setting.checks, setting.change.apply(rows, start), setting.reading.schema
+                    )
                 counted.read += part.num_rows
                 if setting.drop is not None:
                     rows = rows.filter(pc.invert(_dropped(setting, rows, start, hits)))

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from indextables.errors import SplitError, StorageError
 from indextables.model.actions import AddAction
+from indextables.ops.constraints import check_rows
 from indextables.ops.rewrite.rows import RewriteGroup, RewriteOutcome, RewriteSetting
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index, open_split
@@ -106,8 +107,10 @@ class _GroupChanges:
         change = self.setting.change
         assert change is not None
         assert change.sets is not None
-        before = self._read(group, {*change.reads, *change.sets})
-        after = change.apply(before, int(self.reader.group_starts[group]))
+        checks, schema = self.setting.checks, self.setting.reading.schema
+        # A constraint may look at columns that stay as they are; and an error shows whole rows.
+        before = self._read(group, schema.names if checks else {*change.reads, *change.sets})
+        after = check_rows(checks, change.apply(before, int(self.reader.group_starts[group])), schema)
         names = [name for name in change.sets if not same_values(before[name], after[name])]
         if not names:
             return None

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from indextables.errors import SchemaError
 from indextables.index.settings import IndexSpec, from_options
-from indextables.log.commit.changes import removals
+from indextables.log.commit.changes import refuse_constraints, removals
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.commit.redaction import refuse_secrets
 from indextables.log.snapshot import Snapshot
@@ -66,6 +66,7 @@ class Definition:
             raise SchemaError("a table needs at least one column; name its columns, or select some")
         stored = {property_key(key): value for key, value in (properties or {}).items()}
         refuse_secrets(stored)
+        refuse_constraints(stored, "the new table")
         check_properties(stored)
         check_column_options({**stored, **({} if options is None else options.explicit)}, columns)
         explicit = indexing_of({} if options is None else options.explicit)

@@ -71,7 +71,8 @@ def check_data(table: pa.Schema, data: pa.Schema, uri: str) -> None:
     if lines:
         raise SchemaError(
             f"the data does not fit the table {uri}:\n  " + "\n  ".join(lines) + "\n"
-            "Rename or cast the columns, or write with merge_schema to let the schema grow where it may.",
+            "Rename or cast the columns, or let the schema grow where it may: with merge_schema=True in "
+            "Python, with the option mergeSchema in Spark.",
             differences=tuple(lines),
         )
 

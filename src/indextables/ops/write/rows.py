@@ -23,6 +23,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import MetadataAction
 from indextables.model.fields import cast_table, check_partition_columns, normalise_schema, schema_to_json
 from indextables.model.stats import check_column_options
+from indextables.ops.constraints import Check, check_rows, checks_of
 from indextables.ops.rewrite.rows import discard, require_writable
 from indextables.ops.table_settings import indexing_of, settings_of
 from indextables.ops.write.evolution import check_data, evolved
@@ -45,6 +46,8 @@ class WritePlan:
     """What the table was when this was planned; None where it is about to be created."""
     overwrite_schema: bool = False
     """Whether schema, partitioning and index settings are put in the place of the table's."""
+    checks: tuple[Check, ...] = ()
+    """The constraints that every written row has to keep."""
 
     def metadata_on(self, base: Snapshot) -> MetadataAction | None:
         """The metadata this write needs on top of a version; None when it is there already."""
@@ -104,9 +107,11 @@ def plan_write(
             columns, snapshot.partition_columns if partition_by is None else partition_by
         )
         spec = from_options(Options.of(options.explicit), columns)
+        checks = checks_of(snapshot.metadata.configuration, columns)
         return WritePlan(
-            columns, tuple(partitions), spec, snapshot.split_table_id, columns, overwrite_schema=True
-        )
+            columns, tuple(partitions), spec, snapshot.split_table_id, columns, overwrite_schema=True,
+            checks=checks,
+        )  # fmt: skip
     if partition_by is not None and tuple(partition_by) != snapshot.partition_columns:
         raise SchemaError(
             f"{snapshot.store.uri} is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}, "
@@ -134,6 +139,7 @@ def plan_write(
         merge_schema,
         new,
         snapshot.metadata,
+        checks=checks_of(snapshot.metadata.configuration, schema),
     )
 
 
@@ -198,7 +204,11 @@ def build(
 ) -> list[BuiltSplit]:
     """Write the rows as splits that no version names yet; after a failure none is left."""
     timestamps = options.write.timestamps
-    rows = (cast_table(batch, plan.schema, timestamps=timestamps) for batch in batches if batch.num_rows)
+    rows = (
+        check_rows(plan.checks, cast_table(batch, plan.schema, timestamps=timestamps), plan.schema)
+        for batch in batches
+        if batch.num_rows
+    )
     built: list[BuiltSplit] = []
     try:
         built.extend(

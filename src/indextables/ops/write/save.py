@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from indextables.errors import ConflictError, NotATableError, OptionError, TableError
@@ -19,6 +20,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import refuse_foreign
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
+from indextables.model.constraints import without_constraints
 from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.rows import discard
 from indextables.ops.write.after_write import after_write
@@ -184,4 +186,7 @@ def first_write(
             f"{log.uri} was created by another writer meanwhile; nothing was written", uri=log.uri
         )
     first = Order(txn=order.txn, user_metadata=order.user_metadata, expected_version=first_version(mode))
-    return first_or_none(lambda: commit_splits(log, created, plan, splits, first, options), log.uri, mode)
+    # The rows were checked against no constraint: one that another writer has added by now is a conflict.
+    unchecked = replace(created.metadata, configuration=without_constraints(created.metadata.configuration))
+    checked = replace(plan, planned_on=unchecked)
+    return first_or_none(lambda: commit_splits(log, created, checked, splits, first, options), log.uri, mode)

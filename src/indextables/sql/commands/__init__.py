@@ -148,6 +148,22 @@ class ListFiles(Struct, frozen=True):
     where: str | None = None
 
 
+class AddConstraint(Struct, frozen=True):
+    """ALTER TABLE ... ADD CONSTRAINT ... CHECK: refuse rows for which the condition is false."""
+
+    table: TableName
+    name: str
+    condition: str
+
+
+class DropConstraint(Struct, frozen=True):
+    """ALTER TABLE ... DROP CONSTRAINT."""
+
+    table: TableName
+    name: str
+    if_exists: bool = False
+
+
 class Unneeded(Struct, frozen=True):
     """A statement of another system whose purpose is fulfilled here without it."""
 
@@ -171,5 +187,7 @@ Command = (
     | ShowPartitions
     | ShowProperties
     | ListFiles
+    | AddConstraint
+    | DropConstraint
     | Unneeded
 )

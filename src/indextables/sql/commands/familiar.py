@@ -19,10 +19,14 @@ from indextables.sql.commands import TableName
 
 _STRING = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
 _PART = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
+_TABLE = rf"\s+(?:{_STRING}|{_PART}(?:\s*\.\s*{_PART})*)\s+"
+_UNKEPT = r"(?:CHECK|PRIMARY\s+KEY|UNIQUE|FOREIGN\s+KEY)\b"
+_CONSTRAINT = rf"{_TABLE}(?:(?:ADD|DROP)\s+CONSTRAINT\b|ADD\s+{_UNKEPT})"
 _SHARED = re.compile(
     rf"""(?: OPTIMIZE | VACUUM | DESC(?:RIBE)?\s+(?:HISTORY|DETAIL) | RESTORE(?:\s+TABLE)?
            | SHOW\s+(?:PARTITIONS|TBLPROPERTIES)
            | ANALYZE\s+TABLE | ANALYZE(?=\s.*\bFOR\s+SKIPPING\b) | FSCK\s+REPAIR\s+TABLE
+           | ALTER\s+TABLE(?={_CONSTRAINT})
          )(?![\w.])\s*(?: (?P<path>{_STRING}) | (?P<name>{_PART}(?:\s*\.\s*{_PART})*) )""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
@@ -82,9 +86,18 @@ _COMPANION = (
     "A companion index beside a Delta table cannot be built here: search the Delta table as it is with "
     "it.DeltaTable.open(path).search(query), or copy its rows into a table of ours."
 )
+_ONLY_CHECK = (
+    "Of constraints only CHECK is kept, for only such a one can be enforced, and it has a name: ALTER TABLE "
+    "t ADD CONSTRAINT positive CHECK (price > 0). NOT NULL is said of a column when the table is created."
+)
 _ADVICE: tuple[tuple[str, Advice], ...] = (
     (r"OPTIMIZE\b.*?\bZORDER\b", Advice(_ZORDER, unneeded=False)),
     (r"ANALYZE\s+TABLES?\b(?!.*\bFOR\s+SKIPPING\b)", Advice(_STATISTICS, unneeded=True)),
+    (rf"ALTER\s+TABLE{_TABLE}ADD\s+{_UNKEPT}", Advice(_ONLY_CHECK, unneeded=False)),
+    (
+        rf"ALTER\s+TABLE{_TABLE}ADD\s+CONSTRAINT\s+{_PART}\s+(?!CHECK){_UNKEPT}",
+        Advice(_ONLY_CHECK, unneeded=False),
+    ),
     (r"FSCK\s+REPAIR\s+TABLE\b", Advice(_FSCK, unneeded=False)),
     (r"PREWARM\s+INDEXTABLES?\s+CACHE\b", Advice(_PREWARM, unneeded=True)),
     (r"WAIT\s+FOR\s+INDEXTABLES?\s+PREWARM\s+JOBS\b", Advice(_PREWARM, unneeded=True)),

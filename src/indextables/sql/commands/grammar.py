@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any
 from indextables.errors import CommandError
 from indextables.lazy import lark
 from indextables.sql.commands import (
+    AddConstraint,
     AnalyzeSkipping,
     CheckTable,
     Command,
     DeleteRows,
     Describe,
+    DropConstraint,
     DropPartitions,
     InvalidateCache,
     ListFiles,
@@ -70,6 +72,7 @@ _EXPECTED = {
     "OLDER_THAN": "OLDER THAN",
     "LOG_RETENTION": "TRANSACTION LOG RETENTION",
     "DRY_RUN": "DRY RUN",
+    "IF_EXISTS": "IF EXISTS",
 }
 
 _OURS = re.compile(
@@ -90,11 +93,14 @@ COMMAND_VERBS = frozenset(
      "WAIT"}
 )  # fmt: skip
 """The first words of the commands; statements of Spark's begin with some of them too."""
-SHARED_VERBS = frozenset({"ANALYZE", "DESC", "DESCRIBE", "FSCK", "OPTIMIZE", "RESTORE", "SHOW", "VACUUM"})
+SHARED_VERBS = frozenset(
+    {"ALTER", "ANALYZE", "DESC", "DESCRIBE", "FSCK", "OPTIMIZE", "RESTORE", "SHOW", "VACUUM"}
+)
 """The first words of statements that are ours if their table is."""
 _LEXEME = re.compile(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*|[^'\"`/-]+|.", re.DOTALL
 )
+_LEXEME_OR_BRACKET = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|.", re.DOTALL)
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"\w*")
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
@@ -285,7 +291,31 @@ def _command(tree: Tree[Token], text: str) -> Command:
             return ShowProperties(_table(tree, text), _key(tree))
         case "files":
             return ListFiles(_table(tree, text), _columns(tree), _where(tree, text))
+        case "add_constraint":
+            return AddConstraint(_table(tree, text), _constraint(tree), _check(tree, text))
+        case "drop_constraint":
+            return DropConstraint(_table(tree, text), _constraint(tree), "IF_EXISTS" in _types(tree))
     raise AssertionError(tree.data)
+
+
+def _constraint(tree: Tree[Token]) -> str:
+    return unquoted(str(_first(next(tree.find_data("constraint")))))
+
+
+def _check(tree: Tree[Token], text: str) -> str:
+    """The condition between the parentheses of CHECK."""
+    predicate = next(tree.find_data("predicate"))
+    written = text[predicate.meta.start_pos : predicate.meta.end_pos]
+    depth = 0
+    for lexeme in _LEXEME_OR_BRACKET.finditer(written):
+        depth += {"(": 1, ")": -1}.get(lexeme.group(), 0)
+        if depth == 0:
+            if lexeme.end() == len(written) and written.startswith("("):
+                return written[1:-1].strip()
+            break
+    raise _failure(
+        text, predicate.meta.start_pos, "CHECK needs one condition in parentheses", ("(condition)",)
+    )
 
 
 def _columns(tree: Tree[Token]) -> tuple[str, ...] | None:

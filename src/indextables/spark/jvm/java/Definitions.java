@@ -60,7 +60,8 @@ final class Definitions {
       Map described = ((VersionTable) source).described;
       for (Iterator i = described.keySet().iterator(); i.hasNext();) {
         Object key = i.next();
-        if (!entry.containsKey(key)) entry.put(key, described.get(key));
+        boolean constraint = ((String) key).startsWith("indextables.constraints.");
+        if (!entry.containsKey(key) && !constraint) entry.put(key, described.get(key));
       }
     }
     return create(naming, ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), entry);
@@ -98,6 +99,9 @@ final class Definitions {
     ArrayList names = new ArrayList();
     for (int i = 0; i < by.length; i++) {
       if (!"identity".equals(by[i].name())) {
+        if (by[i].name().equals("cluster_by")) {
+          throw new IllegalArgumentException("CLUSTER BY is not supported by IndexTables; use PARTITIONED BY, or sort the rows before they are written");
+        }
         throw new IllegalArgumentException("PARTITIONED BY " + by[i].describe() + " is not supported by IndexTables; name a column");
       }
       names.add(by[i].references()[0].fieldNames()[0]);

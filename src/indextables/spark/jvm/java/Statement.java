@@ -22,12 +22,14 @@ import org.apache.spark.sql.types.StructType;
  */
 public class Statement extends LogicalPlan implements RunnableCommand {
   private static final Pattern FIRST = Pattern.compile(
-    "(REPAIR INDEXFILES|MERGE SPLITS|([A-Z]+|WAIT FOR|DELETE FROM) INDEXTABLES?|OPTIMIZE|VACUUM|RESTORE|FSCK|ANALYZE"
+    "(REPAIR INDEXFILES|MERGE SPLITS|([A-Z]+|WAIT FOR|DELETE FROM) INDEXTABLES?|OPTIMIZE|VACUUM|RESTORE|FSCK|ANALYZE|ALTER TABLE"
     + "|SHOW PARTITIONS|DESC(RIBE)? (HISTORY|DETAIL)|CREATE (OR REPLACE )?(GLOBAL )?TEMP(ORARY)? VIEW) .*"
     // Spark shows the properties of what it can name; a path in quotes it cannot.
     + "|SHOW TBLPROPERTIES ");
   private static final Pattern SPARKS = Pattern.compile("(SHOW PARTITIONS|ANALYZE TABLE) \\w.*|CREATE .*");
   private static final Pattern MARK = Pattern.compile("\\b(FOR\\s+SKIPPING|USING\\s.*indextables)", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+  private static final Pattern CONSTRAINT = Pattern.compile(
+    "\\b(ADD|DROP)\\s+(CONSTRAINT|CHECK|PRIMARY|UNIQUE|FOREIGN)\\b", Pattern.CASE_INSENSITIVE);
   private static final int WORDS = 6;
 
   private final String text;
@@ -44,6 +46,7 @@ public class Statement extends LogicalPlan implements RunnableCommand {
   static LogicalPlan of(String text) {
     String words = firstWords(text);
     if (!FIRST.matcher(words).matches()) return null;
+    if (words.startsWith("ALTER") && !CONSTRAINT.matcher(text).find()) return null;
     // Only a view of ours makes these ours, and there is none where nobody has asked Python for it.
     if (SPARKS.matcher(words).matches() && !MARK.matcher(text).find() && (words.startsWith("CREATE") || Bridge.side() == null)) return null;
     Map answer = Bridge.call("statement", Bridge.map(new Object[] {"text", text}));

@@ -1,0 +1,279 @@
+"""CHECK and NOT NULL: every writer refuses a row that breaks one, says which, and commits nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import indextables as it
+from indextables.cli.main import cli
+from indextables.errors import (
+    CommandError,
+    ConflictError,
+    ConstraintError,
+    OptionError,
+    PredicateError,
+    ProtocolError,
+    SchemaError,
+    TableError,
+)
+from indextables.log.format.protocol import check_readable, check_writable, describe
+from indextables.options import Options
+from indextables.storage.stores.local import LocalStore
+
+SCHEMA = pa.schema(
+    [pa.field("id", pa.int64(), nullable=False), ("price", pa.float64()), ("day", pa.string())]
+)
+GOOD = [{"id": 1, "price": 5.0, "day": "a"}, {"id": 2, "price": None, "day": "b"}]
+BAD = [{"id": 3, "price": 7.0, "day": "a"}, {"id": 4, "price": -1.0, "day": "a"}]
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA, text="day")
+    made.append(GOOD)
+    made.add_constraint("Positive", "price > 0")
+    return made
+
+
+def rows(table) -> list[dict]:
+    return sorted(table.refresh().scan().read_all().to_pylist(), key=lambda row: row["id"])
+
+
+WRITERS = {
+    "append": lambda table: table.append(BAD),
+    "append of batches": lambda table: table.append(pa.Table.from_pylist(BAD, SCHEMA).to_reader()),
+    "overwrite": lambda table: table.overwrite(BAD),
+    "overwrite where": lambda table: table.overwrite(BAD, where="day = 'a'"),
+    "overwrite of the schema": lambda table: table.overwrite(BAD, overwrite_schema=True),
+    "update": lambda table: table.update("id = 1", {"price": -1.0}),
+    "update of another column": lambda table: table.update("id = 2", {"price": -1.0, "day": "c"}),
+    "update by a function": lambda table: table.update("true", {"price": lambda old: pa.scalar(-1.0)}),
+    "merge that updates": lambda table: table.merge([{"id": 1, "price": -1.0, "day": "a"}], on="id"),
+    "merge that inserts": lambda table: table.merge(BAD, on="id"),
+    "write": lambda table: it.write(table.uri, BAD, mode="append"),
+    "growing schema": lambda table: table.append([{**BAD[1], "more": 1}], merge_schema=True),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS, ids=str)
+def test_every_writer_refuses_a_row_that_breaks_a_constraint(table, writer, tmp_path):
+    before, version = rows(table), table.version
+    files = sorted(path.name for path in tmp_path.rglob("*.split"))
+    with pytest.raises(ConstraintError, match=r"positive CHECK \(price > 0\).*-1.0") as refused:
+        WRITERS[writer](table)
+    assert refused.value.constraint == "positive"
+    assert refused.value.row["price"] == -1.0
+    assert "Nothing was committed" in str(refused.value)
+    assert rows(table) == before
+    assert table.version == version
+    assert sorted(path.name for path in tmp_path.rglob("*.split")) == files
+
+
+def test_load_refuses_a_row_that_breaks_a_constraint(table, tmp_path):
+    before = rows(table)
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in BAD) + "\n")
+    done = CliRunner().invoke(cli, ["load", str(file), "--to", table.uri])
+    assert done.exit_code != 0
+    assert isinstance(done.exception, ConstraintError) or "positive CHECK (price > 0)" in done.output
+    assert rows(table) == before
+
+
+def test_tail_refuses_a_line_that_breaks_a_constraint(tmp_path):
+    file = tmp_path / "app.log"
+    file.write_text("2024-01-01 10:00:00 INFO all is well\n")
+    arguments = ["tail", str(file), "--to", str(tmp_path / "t")]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    made = it.open(tmp_path / "t")
+    made.add_constraint("calm", "message NOT LIKE '%fire%'")
+    version = made.version
+    with file.open("a") as lines:
+        lines.write("2024-01-01 10:00:01 INFO there is a fire\n")
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code != 0
+    assert isinstance(done.exception, ConstraintError) or "calm CHECK" in done.output
+    assert made.refresh().version == version
+
+
+def test_rows_for_which_the_condition_is_true_or_null_are_written(table):
+    table.append([{"id": 5, "price": None, "day": None}, {"id": 6, "price": float("nan"), "day": "x"}])
+    table.update("id = 1", {"price": 9.0})
+    table.merge([{"id": 2, "price": 3.0, "day": "b"}], on="id")
+    assert [row["price"] for row in rows(table)][:3] == [9.0, 3.0, None]
+    table.delete("id = 5")
+    table.merge_splits()
+    assert len(rows(table)) == 3
+
+
+def test_a_null_of_a_column_that_is_not_null_shows_its_row(table):
+    before = rows(table)
+    with pytest.raises(ConstraintError, match=r"column 'id' is NOT NULL.*1 nulls.*'day': 'here'") as refused:
+        table.append([{"id": 7, "price": 1.0, "day": "x"}, {"id": None, "price": 1.0, "day": "here"}])
+    assert refused.value.row == {"id": None, "price": 1.0, "day": "here"}
+    with pytest.raises(SchemaError, match="NOT NULL"):
+        table.update("id = 1", {"id": None})
+    assert rows(table) == before
+
+
+def test_a_constraint_that_a_row_breaks_is_not_added(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    for start in range(0, 40, 10):
+        made.append([{"id": n, "price": float(n), "day": "x"} for n in range(start, start + 10)])
+    version, protocol = made.version, made.protocol
+    with pytest.raises(ConstraintError, match=r"'id': 30, 'price': 30.0") as refused:
+        made.add_constraint("small", "price < 30")
+    assert refused.value.row == {"id": 30, "price": 30.0, "day": "x"}
+    assert (made.refresh().version, made.protocol, made.constraints) == (version, protocol, {})
+    made.delete("price >= 30")
+    made.add_constraint("small", "price < 30")
+    assert made.constraints == {"small": "price < 30"}
+
+
+@pytest.mark.parametrize(
+    "condition", ["rand() > 0.5", "id IN (SELECT 1)", "nobody > 1", "id >", "", "sum(id) > 1"]
+)
+def test_a_condition_that_is_not_understood_is_refused(table, condition):
+    version = table.version
+    with pytest.raises((PredicateError, SchemaError)):
+        table.add_constraint("odd", condition)
+    assert table.refresh().version == version
+
+
+def test_constraints_are_dropped_by_name(table):
+    with pytest.raises(TableError, match="no constraint nobody; its constraints: positive"):
+        table.drop_constraint("nobody")
+    assert table.drop_constraint("nobody", if_exists=True).status == "NO ACTION"
+    with pytest.raises(TableError, match="has a constraint positive already"):
+        table.add_constraint("POSITIVE", "id > 0")
+    table.drop_constraint("positive")
+    table.append(BAD)
+    assert table.constraints == {}
+    assert len(rows(table)) == 4
+
+
+def test_sql_adds_and_drops_constraints(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    path = str(tmp_path / "t")
+    answer = it.sql(f"ALTER TABLE '{path}' ADD CONSTRAINT `when` CHECK ((day <> ')') AND id > 0)")
+    assert answer.to_pylist()[0]["status"] == "SUCCESS"
+    assert made.refresh().constraints == {"when": "(day <> ')') AND id > 0"}
+    with pytest.raises(ConstraintError, match="when CHECK"):
+        made.append([{"id": 1, "price": 1.0, "day": ")"}])
+    assert (
+        it.sql(f"ALTER TABLE '{path}' DROP CONSTRAINT IF EXISTS other").to_pylist()[0]["status"]
+        == "NO ACTION"
+    )
+    it.sql(f"alter table '{path}' drop constraint when")
+    assert made.refresh().constraints == {}
+    for refused in (
+        "ADD CONSTRAINT c CHECK id > 0",
+        "ADD CONSTRAINT c CHECK (id > 0) OR (id < 9)",
+        "ADD CONSTRAINT c",
+    ):
+        with pytest.raises(CommandError):
+            it.sql(f"ALTER TABLE '{path}' {refused}")
+    for unkept in ("ADD CONSTRAINT c PRIMARY KEY (id)", "ADD UNIQUE (id)", "ADD CHECK (id > 0)"):
+        with pytest.raises(CommandError, match="only CHECK is kept"):
+            it.sql(f"ALTER TABLE '{path}' {unkept}")
+
+
+def test_constraints_are_not_properties(table):
+    for change in ({"indextables.constraints.x": "id > 1"}, {"indextables.constraints.positive": None}):
+        with pytest.raises(OptionError, match="ADD CONSTRAINT"):
+            table.update_properties(change)
+
+
+def test_only_the_first_constraint_raises_the_protocol_and_only_for_writers(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    made.append(GOOD)
+    assert describe(made.protocol) == "2/2"
+    made.add_constraint("a", "id > 0")
+    assert (made.protocol.min_reader_version, made.protocol.min_writer_version) == (2, 3)
+    assert made.protocol.reader_features is None
+    assert made.protocol.writer_features == ("checkConstraints",)
+    commits = made.version
+    made.add_constraint("b", "id < 100")
+    assert made.version == commits + 1
+    made.checkpoint()
+    assert it.open(tmp_path / "t").constraints == {"a": "id > 0", "b": "id < 100"}
+
+
+def test_a_writer_that_does_not_know_constraints_refuses(tmp_path):
+    """What 0.2.0 does with a feature of writers that it has not heard of; it reads the table."""
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    made.append(GOOD)
+    made.add_constraint("a", "id > 0")
+    later = replace(made.protocol, writer_features=("checkConstraintsOfLater",))
+    check_readable(later, Options(), "t")
+    with pytest.raises(ProtocolError, match="cannot be written"):
+        check_writable(later, "t")
+
+
+def test_an_append_that_was_planned_before_a_constraint_is_a_conflict(tmp_path):
+    """Two processes: the rows of the first became splits before the second added its constraint."""
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    made.append(GOOD)
+
+    def adding():
+        yield pa.Table.from_pylist(BAD, SCHEMA).to_batches()[0]
+        it.open(tmp_path / "t").add_constraint("positive", "price > 0")
+
+    before = rows(made)
+    reader = pa.RecordBatchReader.from_batches(SCHEMA, adding())
+    with pytest.raises(ConflictError, match=r"added the constraint positive CHECK \(price > 0\)"):
+        made.append(reader)
+    assert rows(made) == before
+    with pytest.raises(ConstraintError):
+        made.append(BAD)
+
+
+def test_an_append_from_a_handle_that_has_not_heard_of_a_constraint_is_checked(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    made.append(GOOD)
+    it.open(tmp_path / "t").add_constraint("positive", "price > 0")
+    with pytest.raises(ConstraintError):
+        made.append(BAD)
+
+
+def test_rows_that_arrive_while_a_constraint_is_added_are_looked_into(tmp_path, monkeypatch):
+    """ADD CONSTRAINT loses the race to an append whose rows break it."""
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    made.append(GOOD)
+    create, state = LocalStore.put_if_absent, {"raced": False}
+
+    def racing(self, *args, **kwargs):
+        if not state["raced"] and "_transaction_log/" in str(args[0]) and str(args[0]).endswith(".json"):
+            state["raced"] = True
+            it.open(tmp_path / "t").append(BAD)
+        return create(self, *args, **kwargs)
+
+    monkeypatch.setattr(LocalStore, "put_if_absent", racing)
+    with pytest.raises(ConstraintError, match="'price': -1.0"):
+        it.open(tmp_path / "t").add_constraint("positive", "price > 0")
+    assert state["raced"]
+    assert it.open(tmp_path / "t").constraints == {}
+
+
+def test_restore_brings_back_the_constraints_of_its_version(table):
+    constrained = table.version
+    table.drop_constraint("positive")
+    table.append(BAD)
+    table.restore(constrained)
+    assert table.constraints == {"positive": "price > 0"}
+    with pytest.raises(ConstraintError):
+        table.append(BAD)
+
+
+def test_partition_columns_can_be_constrained(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA, partition_by="day")
+    made.append(GOOD)
+    made.add_constraint("letters", "day IN ('a', 'b')")
+    with pytest.raises(ConstraintError, match="'day': 'z'"):
+        made.append([{"id": 9, "price": 1.0, "day": "z"}])
+    with pytest.raises(ConstraintError, match="'day': 'z'"):
+        made.update("id = 1", {"day": "z"})
