@@ -17,7 +17,7 @@ from indextables.index.read.lookup import Term
 from indextables.index.read.phrases import OneWord, PhrasePart, find_phrase, find_words
 from indextables.index.read.rowset import NO_ROWS, TESTED, RowSet, RowSetLike, find_in, union
 from indextables.index.read.words import WordPostings, read_lists
-from indextables.index.tokens import GAPS, ID_MARK, with_spaces
+from indextables.index.tokens import BEYOND, GAPS, ID_MARK, with_spaces
 from indextables.lazy import pc
 from indextables.model.arrays import from_values, truths, whole
 from indextables.records import dataclass
@@ -103,9 +103,9 @@ class MatchingWords(Plan):
         if not numbers:
             return union([], index.rows)
         listed = index.word_list(numbers)
-        begin, end = listed.between(self.low, self.high)
+        begin, end = listed.between(self.low, BEYOND if self.high is None else self.high)
         matching = listed.by_block(
-            self._matches(listed.words[begin:end], buckets=buckets).nonzero()[0] + begin
+            self._matches(listed.texts(begin, end), buckets=buckets).nonzero()[0] + begin
         )
         blocks = index.blocks([number for number, _ in matching])
         long: list[WordPostings] = []

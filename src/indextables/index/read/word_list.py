@@ -22,6 +22,7 @@ class WordList:
     """The words of consecutive dictionary blocks, ascending."""
 
     words: pa.Array
+    """As bytes: behind the words of texts a field has marks that are no text."""
     first_block: int
     starts: Array
     """For every block the number of its first word, and at the end the number of all words."""
@@ -31,16 +32,23 @@ class WordList:
         """Bytes in memory."""
         return int(self.words.nbytes + self.starts.nbytes)
 
-    def between(self, low: bytes, high: bytes | None) -> tuple[int, int]:
+    def between(self, low: bytes, high: bytes) -> tuple[int, int]:
         """The numbers of the words from `low` up to `high`: the first, and the one after the last."""
         numbers = range(len(self.words))
 
         def spelled(number: int) -> bytes:
-            buffer: bytes = self.words[number].as_buffer().to_pybytes()
-            return buffer
+            word: bytes = self.words[number].as_py()
+            return word
 
-        end = len(numbers) if high is None else bisect_left(numbers, high, key=spelled)
-        return bisect_left(numbers, low, key=spelled), end
+        return bisect_left(numbers, low, key=spelled), bisect_left(numbers, high, key=spelled)
+
+    def texts(self, begin: int, end: int) -> pa.Array:
+        """The words with these numbers as texts."""
+        try:
+            texts: pa.Array = self.words[begin:end].cast(pa.large_string())
+        except pa.ArrowInvalid as bad:
+            raise damaged("a word of the dictionary is no text") from bad
+        return texts
 
     def by_block(self, numbers: Array) -> list[tuple[int, Array]]:
         """Ascending words by the block they are in: its number, and theirs in the block."""
@@ -68,11 +76,7 @@ def word_list(blocks: Sequence[Block], first_block: int) -> WordList:
         lengths = shared[words]
         text[_places(ends[words], lengths)] = text[_places(ends[words - 1], lengths)]
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(text)]
-    spelled = pa.Array.from_buffers(pa.large_binary(), len(shared), buffers)
-    try:
-        return WordList(spelled.cast(pa.large_string()), first_block, starts)
-    except pa.ArrowInvalid as bad:
-        raise damaged("a word of the dictionary is no text") from bad
+    return WordList(pa.Array.from_buffers(pa.large_binary(), len(shared), buffers), first_block, starts)
 
 
 def _places(begins: Array, lengths: Array) -> Array:
