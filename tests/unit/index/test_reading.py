@@ -161,6 +161,7 @@ def test_patterns_pass_over_the_marks_behind_the_words():
     query = Matching("c", Wildcard((Gap.MANY, "rror")))
     assert IndexSearch(index, query).rows().tolist() == [0]
     assert IndexSearch(index, Matching("c", Wildcard((Gap.MANY,)))).rows().tolist() == [0, 2]
+    assert IndexSearch(index, Matching("c", Wildcard((Gap.MANY, "nowhere")))).rows().tolist() == []
 
 
 def test_a_second_search_reads_nothing(built):

@@ -52,6 +52,8 @@ class WordList:
 
     def by_block(self, numbers: Array) -> list[tuple[int, Array]]:
         """Ascending words by the block they are in: its number, and theirs in the block."""
+        if not len(numbers):
+            return []
         homes = np.searchsorted(self.starts, numbers, "right") - 1
         cuts = np.flatnonzero(np.diff(homes, prepend=-1)).tolist()
         parts = zip(cuts, [*cuts[1:], len(numbers)], strict=True)
