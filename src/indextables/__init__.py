@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from indextables.one_call import read as read
     from indextables.one_call import write as write
     from indextables.predicate.tree import col as col
+    from indextables.spark import functions as functions
     from indextables.sql.runner import sql as sql
     from indextables.table import Table as Table
 
@@ -58,7 +59,11 @@ _HOMES = {
     "truncate_statistics": "indextables.model.stats",
     "write": "indextables.one_call",
 }
-_MODULES = {"delta": "indextables.delta", "errors": "indextables.errors"}
+_MODULES = {
+    "delta": "indextables.delta",
+    "errors": "indextables.errors",
+    "functions": "indextables.spark.functions",
+}
 
 __all__ = [
     "AddAction",
@@ -79,6 +84,7 @@ __all__ = [
     "delta",
     "disconnect",
     "errors",
+    "functions",
     "open",
     "plain_query",
     "read",

@@ -282,3 +282,19 @@ def test_a_write_indexes_by_itself_when_asked(tmp_path):
     assert table.count() == 40
     it.write(tmp_path / "p", rows)
     assert kinds(it.Table.open(tmp_path / "p")) == {}
+
+
+def test_nested_values_of_json_lines_are_searched_by_their_names(run, tmp_path):
+    rows = [
+        {"ts": f"2024-05-03T10:00:0{n}Z", "message": "a request came in", "attributes": {"user": user, "n": n, "note": "it was the disk"}, "tags": [user, "all of it"]}
+        for n, user in enumerate(("ann lee", "bob"))
+    ]  # fmt: skip
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    for name in ("a.jsonl", "a.log"):
+        (tmp_path / name).mkdir()
+        table, out = loaded(run, tmp_path / name, name, text)
+        assert "searched by words and fields" in out
+        assert table.count(query="attributes.user:ann") == 1
+        assert table.count(query="attributes.n:>=1") == 1
+        assert table.count(query="tags:lee") == 1
+        assert table.last_scan.search.scanned == 0

@@ -204,3 +204,19 @@ def test_keyword_of_a_column_with_words_and_values(tmp_path):
         ]["v"]
         assert sorted(bucket["key"] for bucket in buckets["buckets"]) == ["Disk Full", "disk", "disk full"]
         client.close()
+
+
+def test_values_inside_nested_columns_are_fields(tmp_path):
+    rows = [
+        {"id": 1, "attributes": {"user": "ann lee"}, "labels": {"host": "web"}},
+        {"id": 2, "attributes": {"user": "bob"}, "labels": {"host": "db"}},
+    ]
+    it.write(tmp_path / "events", rows, options={"indexing.typemap.attributes": "json"})
+    with serving(str(tmp_path / "events")) as address:
+        asked = elasticsearch.Elasticsearch(
+            f"{address}/elastic", basic_auth=("anyone", TOKEN), request_timeout=60
+        )
+        assert total(asked, {"match": {"attributes.user": "ann"}}) == 1
+        assert total(asked, {"query_string": {"query": "attributes.user:bob"}}) == 1
+        assert total(asked, {"query_string": {"query": "labels.host:web"}}) == 1
+        asked.close()

@@ -252,7 +252,7 @@ def _kinds(
 ) -> dict[str, str]:
     """The index of each column: by the flag, else by what the first rows are like.
 
-    Columns of few values get one only when the table is made, unless `indexing.auto` is false.
+    Nested columns, and those of few values unless `indexing.auto` is false, get one when the table is made.
     """
     from indextables.ops.table_settings import settings_of
     from indextables.options import Options
@@ -263,10 +263,9 @@ def _kinds(
     if snapshot is not None:
         there = settings_of(snapshot).columns
         return {name: kind for name, kind in kinds.items() if name in texts or name not in there}
-    if Options.of(settings.options).indexing.auto is False:
-        return kinds
-    few = {name: kind for name, kind in automatic.items() if kind == "string" and name not in partition_by}
-    return few | kinds
+    added = ("json",) if Options.of(settings.options).indexing.auto is False else ("json", "string")
+    new = {name: kind for name, kind in automatic.items() if kind in added and name not in partition_by}
+    return new | kinds
 
 
 def _watched(source: InputFiles, reading: Reading) -> pa.RecordBatchReader:
@@ -294,7 +293,11 @@ def _guess(source: InputFiles, kinds: Mapping[str, str], partition_by: tuple[str
     return pa.table({"column": source.schema.names, "type": types, "use": uses})
 
 
-_USES = {"text": ("searched by words",), "string": ("searched by value",)}
+_USES = {
+    "text": ("searched by words",),
+    "json": ("searched by words and fields",),
+    "string": ("searched by value",),
+}
 
 
 def _show_guess(source: InputFiles, kinds: Mapping[str, str], partition_by: tuple[str, ...]) -> None:

@@ -353,7 +353,7 @@ def is_value(kind: pa.DataType) -> bool:
 def _check_type(column: pa.Field, kind: str) -> None:
     of = column.type
     fits = {
-        TEXT: is_text(of) or is_list_of_text(of),
+        TEXT: is_text(of) or pa.types.is_nested(of),
         STRING: is_text(of) or is_list_of_text(of),
         IP: is_text(of) or is_list_of_text(of),
         SUBSTRING: is_text(of),
@@ -362,6 +362,7 @@ def _check_type(column: pa.Field, kind: str) -> None:
     }[kind]
     if not fits:
         needed = {
+            TEXT: "text or a nested type",
             JSON: "text that holds JSON, or a nested type",
             FAST: "a number, boolean, date or timestamp",
             SUBSTRING: "text",

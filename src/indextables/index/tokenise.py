@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.codec.numbers import Array, gather, starts_of
+from indextables.index.documents import documents_of, texts_inside
 from indextables.index.letters import EMOJI, MARK, PAIRED, SEPARATOR, WORD, folded, kind_of
-from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField
+from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField, is_list_of_text
 from indextables.index.tokens import (
     GAPS,
     ID_MARK,
@@ -68,10 +69,12 @@ def tokens_of(item: IndexField, column: pa.Array) -> Tokens:
         tokens = Tokens(_no_words(), none, none, none, np.zeros(len(column), np.int64))
     elif item.kind == SUBSTRING:
         return _trigrams(column, nulls)
-    elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        tokens = _json(item, column) if item.kind == JSON else _lists(item, column)
     elif item.kind == JSON:
         tokens = _json(item, column)
+    elif is_list_of_text(column.type):
+        tokens = _lists(item, column)
+    elif pa.types.is_nested(column.type):
+        tokens = _lists(item, texts_inside(column))
     else:
         tokens = _texts(item, column)
     return _with_entry(tokens, NULLS, nulls, np.zeros(len(nulls), np.int64)) if len(nulls) else tokens
@@ -190,8 +193,9 @@ def _json(item: IndexField, column: pa.Array) -> Tokens:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         texts = _each_distinct(column, lambda text: json_text(text, tokenize))
     else:
+        rows = documents_of(column, item.tokenizer)
         texts = pa.array(
-            [None if row is None else json_text(row, tokenize) for row in column.to_pylist()], pa.string()
+            [None if row is None else json_text(row, tokenize, is_text=False) for row in rows], pa.string()
         )
     words, codes, lengths = _split(texts, Tokenizer("whitespace"))
     renamed = [GAPS if word == LEAF_GAP.encode() else word for word in words.to_pylist()]

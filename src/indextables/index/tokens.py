@@ -256,9 +256,12 @@ def _digits(parsed: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
     return f"{number:032x}"
 
 
-def json_leaves(value: Any) -> list[tuple[str, Any]]:
-    """The values of a JSON document with their paths; text that is not JSON has none."""
-    if isinstance(value, str):
+def json_leaves(value: Any, *, is_text: bool = True) -> list[tuple[str, Any]]:
+    """The values of a JSON document with their paths; text that is not JSON has none.
+
+    `is_text` says whether a text is the text of a document, or a value by itself.
+    """
+    if is_text and isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):
@@ -280,20 +283,23 @@ def json_leaves(value: Any) -> list[tuple[str, Any]]:
 
 def leaf_words(value: Any, tokenize: Tokenize) -> list[str]:
     """The words of one JSON value: text by its tokenizer, numbers and booleans as JSON prints them."""
-    if isinstance(value, str):
-        return tokenize(value)
+    return tokenize(value) if isinstance(value, str) else [leaf_text(value)]
+
+
+def leaf_text(value: Any) -> str:
+    """One JSON value as text: numbers and booleans as JSON prints them."""
     if isinstance(value, bool):
-        return ["true" if value else "false"]
+        return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
-        return [str(int(value))]
-    return [str(value)]
+        return str(int(value))
+    return str(value)
 
 
-def json_text(value: Any, tokenize: Tokenize) -> str:
+def json_text(value: Any, tokenize: Tokenize, *, is_text: bool = True) -> str:
     """A JSON document as text in which every word carries its path, for the whitespace tokenizer."""
     out: list[str] = []
     paths: set[str] = set()
-    for path, leaf in json_leaves(value):
+    for path, leaf in json_leaves(value, is_text=is_text):
         words = leaf_words(leaf, tokenize)
         for prefix in dict.fromkeys((path, "")):
             out.extend(json_word(prefix, word) for word in words)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 
 from indextables.display.plain import counted
 from indextables.errors import OptionError, StorageError
 from indextables.index.automatic import SAMPLE_ROWS, automatic_kinds
-from indextables.index.settings import TEXT
+from indextables.index.settings import JSON, TEXT, is_list_of_text
 from indextables.ingest import streams
 from indextables.ingest.json_files import Json, json_blocks
 from indextables.ingest.log_forms import log_form
@@ -30,7 +31,6 @@ _BY_NAME = {
     ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
 _SAMPLE_LINES = 1000
-"""A column with at least this many words per text on average is indexed as text."""
 _DELIMITERS = (",", "\t", ";", "|")
 
 
@@ -243,7 +243,8 @@ def _with_sample(source: InputFiles) -> InputFiles:
         ) from wrong
     if first is None or not first.num_columns:
         raise OptionError(f"{path} has no rows, so its columns cannot be guessed")
-    return replace(source, schema=first.schema, kinds=automatic_kinds(first.slice(0, SAMPLE_ROWS)))
+    kinds = automatic_kinds(first.slice(0, SAMPLE_ROWS)) | _nested_kinds(first.schema)
+    return replace(source, schema=first.schema, kinds=kinds)
 
 
 def guess_format(path: str) -> str:
@@ -264,12 +265,33 @@ def _plain(item: pa.Field) -> pa.Field:
     return pa.field(item.name, kind)
 
 
+def _nested_kinds(schema: pa.Schema) -> dict[str, str]:
+    """The index of each nested column: lists of texts are searched by words, others by path too."""
+    nested = [item for item in schema if pa.types.is_nested(item.type)]
+    return {item.name: TEXT if is_list_of_text(item.type) else JSON for item in nested}
+
+
 def _log_kinds(log: LogForm, lines: pa.Array) -> dict[str, str]:
-    """The index of each column of a log; the message is searched by words, be it short."""
+    """The index of each column of a log; the message is searched by words, be it short.
+
+    The texts of a log of JSON objects may be objects and lists again.
+    """
     texts = log.take_apart(lines)[1]
     named = [item.name for item in log.schema if pa.types.is_string(item.type) and item.name in texts]
     kinds = automatic_kinds(pa.table({name: texts[name] for name in named}))
-    return kinds | ({MESSAGE: TEXT} if MESSAGE in log.schema.names else {})
+    documents = {name: JSON for name in named if log.fields and _are_documents(texts[name])}
+    return kinds | documents | ({MESSAGE: TEXT} if MESSAGE in log.schema.names else {})
+
+
+def _are_documents(values: pa.Array) -> bool:
+    """Whether texts are JSON objects or lists; those that are null are not asked."""
+    present = values.drop_null()
+    try:
+        return len(present) > 0 and all(
+            isinstance(msgspec.json.decode(text), (dict, list)) for text in present.to_pylist()
+        )
+    except msgspec.DecodeError:
+        return False
 
 
 def line_reader(path: str, log: LogForm, encoding: str | None = None) -> LineReader:

@@ -89,6 +89,11 @@ def is_variant(kind: pa.DataType) -> bool:
     return bool(kind == VARIANT and kind.field(1).metadata == _IS_VARIANT)
 
 
+def holds_variants(kind: pa.DataType) -> bool:
+    """Whether a type is a variant, or has one inside."""
+    return is_variant(kind) or any(holds_variants(kind.field(at).type) for at in range(kind.num_fields))
+
+
 def type_from_json(kind: Any, where: str) -> pa.DataType:
     """Return the Arrow type of one type of a Spark schema document; `where` names the column in errors."""
     if isinstance(kind, str):

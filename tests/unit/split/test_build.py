@@ -233,7 +233,7 @@ def test_settings_survive_as_table_properties():
             "expected one of default",
         ),
         ({"indexing.tokenizer.message": "raw"}, "is not indexed"),
-        ({"indexing.typemap.id": "text"}, "needs text or an array of text"),
+        ({"indexing.typemap.id": "text"}, "needs text or a nested type"),
         ({"indexing.typemap.message": "ip", "indexing.tokenizer.message": "en_stem"}, "has no tokenizer"),
         ({"indexing.fastfields": "tags"}, "needs a number"),
         (

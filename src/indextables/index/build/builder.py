@@ -18,7 +18,7 @@ from indextables.index.build.writer import BuiltIndex, IndexWriter
 from indextables.index.codec.numbers import Array, narrow
 from indextables.index.codec.root import FieldRoot
 from indextables.index.query.values import typed_numbers
-from indextables.index.settings import FAST, SUBSTRING, IndexField, IndexSpec, is_list_of_text
+from indextables.index.settings import FAST, SUBSTRING, IndexField, IndexSpec
 from indextables.index.tokenise import tokens_of
 from indextables.lazy import pc
 
@@ -71,7 +71,7 @@ class IndexBuilder:
         self.spec = spec
         self.rows = 0
         self.text_bytes = 0
-        self._several = {name: is_list_of_text(schema.field(name).type) for name in spec.columns}
+        self._several = {name: pa.types.is_nested(schema.field(name).type) for name in spec.columns}
         self._fields = [_FieldBuild(item, spec.get(item.column) is item) for item in spec.fields]
         self._waiting: list[list[pa.Array]] = [[] for _ in spec.fields]
         self._waiting_bytes = self._waiting_rows = 0

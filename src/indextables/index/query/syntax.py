@@ -110,7 +110,7 @@ def parse_query(
     reader = _QueryParser(text, spec, schema, time_zone)
     named = spec.columns if columns is None else columns
     defaults = [reader.indexed(name) for name in named]
-    several = frozenset(name for name in spec.columns if is_list_of_text(schema.field(name).type))
+    several = frozenset(name for name in spec.columns if pa.types.is_nested(schema.field(name).type))
     if isinstance(text, PlainText):
         pieces = reader.pieces(defaults)
         node = reader.all_of(pieces, defaults)
@@ -181,6 +181,14 @@ class _QueryParser:
                 "indexing.fastfields) with update_properties and merge, or filter it with where=",
                 at,
             )
+        for column, path in _readings(name):
+            field = self.spec.get(find_name(self.spec.columns, column) or "")
+            if path is not None and field is not None and self._is_nested(field.column):
+                raise self.bad(
+                    f"column {column!r} is indexed as {field.kind}, which knows no names inside of it; to "
+                    f"search {name!r}, set indexing.typemap.{column} to json by update_properties and merge",
+                    at,
+                )
         if name == "_exists_":
             raise self.bad("there is no column '_exists_'; write column:* for rows with a value", at)
         raise self.bad(
@@ -188,6 +196,9 @@ class _QueryParser:
             'If the colon is part of the text, put it in double quotes, as in "12:30"',
             at,
         )
+
+    def _is_nested(self, column: str) -> bool:
+        return bool(pa.types.is_nested(self.schema.field(column).type))
 
     def node(self, part: QueryPart, columns: SearchColumns) -> Node:
         if isinstance(part, BooleanPart):

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import CommandError, OptionError, SchemaError
+from indextables.index.documents import texts_inside
 from indextables.index.highlight import Highlighter, marked, snippets
 from indextables.index.query.tree import Query
-from indextables.index.settings import STRING, TEXT
+from indextables.index.settings import STRING, TEXT, is_list_of_text
 from indextables.log.snapshot import Snapshot
 from indextables.ops.table_settings import query_of
 from indextables.records import dataclass
@@ -95,7 +96,7 @@ class RowMarker:
         whole: dict[str, list[Any]] = {}
         pieces: list[list[str]] = [[] for _ in range(batch.num_rows)]
         for name, highlighter in self._highlighters.items():
-            rows = [self._texts(value, name) for value in batch.column(name).to_pylist()]
+            rows = self._texts(batch.column(name))
             spans_of_texts = highlighter.spans([text for texts in rows for text in texts])
             whole[name] = []
             start = 0
@@ -114,10 +115,13 @@ class RowMarker:
             arrays.append(pa.array([some[:most] for some in pieces], pa.list_(pa.string())))
         return arrays
 
-    def _texts(self, value: Any, name: str) -> list[str | None]:
-        if self._is_list[name]:
-            return [] if value is None else list(value)
-        return [value]
+    @staticmethod
+    def _texts(column: pa.Array) -> list[list[str | None]]:
+        """The texts of each row: one, or those inside a nested value."""
+        if not pa.types.is_nested(column.type):
+            return [[value] for value in column.to_pylist()]
+        inside = column if is_list_of_text(column.type) else texts_inside(column)
+        return [[] if row is None else row for row in inside.to_pylist()]
 
     def _marked(self, texts: list[str | None], spans: list[list[tuple[int, int]]], name: str) -> Any:
         """The texts of one row with matches highlighted; None when nothing in them matches."""

@@ -19,13 +19,14 @@ import pyarrow as pa
 from indextables.errors import PredicateError
 from indextables.lazy import sqlglot
 from indextables.model.types import TIMESTAMP_NTZ, type_from_sql
-from indextables.predicate import conditions, functions, values
+from indextables.predicate import conditions, functions, search_function, values
 from indextables.predicate.build.from_python import Builder, decimal, integer
 from indextables.predicate.build.plain_sql import read_plain
 from indextables.predicate.coerce import Unsupported
 from indextables.predicate.expr import Expr
 from indextables.predicate.literals import cast_value, names_zone
 from indextables.predicate.names import resolve
+from indextables.predicate.searchable import CALLS
 from indextables.predicate.tree import (
     Column,
     Literal,
@@ -245,11 +246,22 @@ class _TreeBuilder:
             parts = [item.args.get(argument) for argument in arguments]
             return self._call(function, [part for part in parts if part is not None])
         if name == "Anonymous":
-            return self._call(str(item.this).lower(), item.expressions)
+            function = str(item.this).lower()
+            if function in CALLS:
+                return self._search(function, item.expressions)
+            return self._call(function, item.expressions)
         return self._literal(name, item)
 
     def _call(self, name: str, arguments: list[Any]) -> Value:
         return functions.call(name, [self._value(argument) for argument in arguments], self._zone)
+
+    def _search(self, name: str, arguments: list[Any]) -> Value:
+        """`search(a, b, 'text', mode => 'word')`: the mode has a name, and stands last."""
+        named = [one for one in arguments if type(one).__name__ == "Kwarg"]
+        if any(one.this.name.lower() != "mode" for one in named) or len(named) > 1:
+            raise PredicateError(f"{name} has one named argument, mode => 'word'", part=name)
+        plain = [self._value(one) for one in arguments if one not in named]
+        return search_function.search(name, plain, self._value(named[0].expression) if named else None)
 
     def _case(self, item: Any) -> Value:
         subject = item.args.get("this")

@@ -73,6 +73,14 @@ def mask(
     """
     if node is None:
         return pa.repeat(TRUE, batch.num_rows)
+    matches: pa.BooleanArray = call_kernel("coalesce", answers(node, batch, schema, time_zone), FALSE)
+    return matches
+
+
+def answers(
+    node: Node, batch: pa.RecordBatch | pa.Table, schema: pa.Schema, time_zone: str | None = None
+) -> pa.BooleanArray:
+    """Return true, false or null for each row of the batch."""
     require_exact(node)
     answer = _Rows(batch, schema, time_zone).answer(node)
     if answer.failed is not None and pc.any(answer.failed).as_py():
@@ -81,11 +89,8 @@ def mask(
             f"{answer.cause} fails for row {first} of the batch: a value that cannot be cast, an overflow "
             "and a division by zero are errors (ANSI); exclude such rows by a condition before it"
         )
-    truth: pa.Array | pa.ChunkedArray | pa.Scalar = answer.values
-    if isinstance(truth, pa.Scalar):
-        truth = pa.repeat(truth, batch.num_rows)
-    matches: pa.BooleanArray = call_kernel("coalesce", truth, FALSE)
-    return matches
+    truth: Any = answer.values
+    return pa.repeat(truth, batch.num_rows) if isinstance(truth, pa.Scalar) else truth
 
 
 class _Rows:

@@ -35,10 +35,15 @@ def text_matches(node: Match | Like | RLike, values: Any) -> Any:
             return pc.starts_with(values, node.text)
         if node.kind == "endswith":
             return pc.ends_with(values, node.text)
-        return _searched(values, node.text, None)
+        return contain_text(values, node.text)
     if isinstance(node, RLike):
         return rlike_texts(values, node.pattern)
     return like_texts(values, node.pattern, node.escape)
+
+
+def contain_text(values: Any, text: str) -> Any:
+    """For each text whether it contains another; null for null."""
+    return _searched(values, text, None)
 
 
 def like_texts(values: Any, pattern: str, escape: str) -> Any:

@@ -24,9 +24,11 @@ from indextables.predicate.evaluate.casts import cast_values, local_times_of
 from indextables.predicate.evaluate.each import any_failed, each, internal
 from indextables.predicate.evaluate.numbers import divisions, rounded, signed, sums, whole_numbers
 from indextables.predicate.evaluate.ordering import as_double, compare_arrays
+from indextables.predicate.evaluate.searching import searched
 from indextables.predicate.evaluate.texts import like_texts, rlike_texts
 from indextables.predicate.evaluate.times import date_parts, days_of_times, time_parts, truncations
 from indextables.predicate.literals import cast_value
+from indextables.predicate.searchable import CALLS
 from indextables.predicate.tree import Call, Literal
 from indextables.records import dataclass
 
@@ -100,10 +102,21 @@ def _in(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
 
 def _case_changed(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
     """Arrow maps one character to one; Spark, like Python, `ß` to `SS`, and a final sigma by its place."""
-    upper = call.name == "upper"
+    if call.name == "lower":
+        return _lowered(args[0]), None
     if pc.all(pc.string_is_ascii(args[0])).as_py() is not False:
-        return (pc.ascii_upper if upper else pc.ascii_lower)(args[0]), None
-    return each(_upper if upper else str.lower, args, call.type)
+        return pc.ascii_upper(args[0]), None
+    return each(_upper, args, call.type)
+
+
+def _lowered(texts: Any) -> Any:
+    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+        return pc.ascii_lower(texts)
+    return each(str.lower, [texts], pa.string())[0]
+
+
+def _search(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
+    return searched(call, args, _lowered), None
 
 
 def _upper(text: str) -> str:
@@ -241,6 +254,7 @@ _KERNELS: Mapping[str, Kernel] = {
     "endswith": _python(str.endswith),
     "contains": _python(str.__contains__),
     "instr": _python(lambda text, part: text.find(part) + 1),
+    **dict.fromkeys(CALLS.values(), _search),
     "like": _like,
     "rlike": _rlike,
     **dict.fromkeys(("greatest", "least"), _extreme),

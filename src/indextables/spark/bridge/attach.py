@@ -42,6 +42,7 @@ _ANSWERS: Mapping[str, Callable[[JvmRequest], dict[str, Any]]] = {
     "run_statement": statements.run_statement,
     "save": rows.save,
     "search": searches.search,
+    "search_function": searches.search_function,
     "spelled": searches.spell,
     "statement": statements.statement,
     "stream_batch": streams.batch,

@@ -10,13 +10,21 @@ almost for free are run; the others run with the plan.
 # because PySpark keeps its JVM objects private
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from indextables.errors import CommandError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.model.names import quoted_name
+from indextables.model.types import VARIANT, type_from_sql
+from indextables.predicate import search_function as searching
+from indextables.predicate import tree
+from indextables.predicate.searchable import WORD
+from indextables.predicate.word_breaks import table_of_classes, words_of
 from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.load import load_table
 from indextables.spark.read.frame import LoadedTable, recall
@@ -99,6 +107,44 @@ def compare(request: JvmRequest) -> dict[str, Any]:
         frame.select(compared(*frame.columns).alias("found"))._jdf.queryExecution().analyzed()
     )
     return {}
+
+
+def search_function(request: JvmRequest) -> dict[str, Any]:
+    """What a call of `search` or `isearch` looks for: its words and what a word is, if it looks for words.
+
+    A call that is not right is an error here, in the same words as in a filter without Spark.
+    """
+    arguments = request.arguments
+    mode, pattern = arguments.get("mode"), arguments.get("pattern")
+    targets: list[tree.Value] = [
+        tree.Column((shown,), _searched_type(json.loads(kind)), "collated" if collated else "binary")
+        for shown, kind, collated in zip(
+            arguments["targets"], arguments["types"], arguments["collated"], strict=True
+        )
+    ]
+    if not arguments["constant"]:
+        targets.append(tree.Column(("an expression",), pa.string()))
+    elif targets:
+        targets.append(tree.Literal(pattern, pa.string()))
+    searching.search(
+        str(arguments["name"]), targets, None if mode is None else tree.Literal(mode, pa.string())
+    )
+    if pattern is None or mode is None or mode.lower() != WORD:
+        return {}
+    return {"words": words_of(pattern), "classes": table_of_classes()}
+
+
+def _searched_type(kind: Any) -> pa.DataType:
+    """An Arrow type that is searchable where Spark's is; a type that a table cannot have is no text."""
+    if isinstance(kind, Mapping):
+        if kind["type"] == "struct":
+            return pa.struct([(field["name"], _searched_type(field["type"])) for field in kind["fields"]])
+        inner = {"array": "elementType", "map": "valueType"}.get(str(kind["type"]))
+        return pa.int8() if inner is None else pa.list_(_searched_type(kind[inner]))
+    if kind == "variant":
+        return VARIANT
+    is_text = kind.startswith(("string", "varchar", "char"))
+    return pa.string() if is_text else pa.null() if kind == "void" else type_from_sql(kind) or pa.int8()
 
 
 def refuse(request: JvmRequest) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -58,7 +59,11 @@ def put_on_class_path(spark: Any) -> None:
                 "this driver takes no further classes while it runs; start it with spark.jars set to the jar "
                 "that `python -m indextables jar` makes"
             )
-    loader.addURL(jvm.java.io.File(str(jar(spark.sparkContext._gateway, str(spark.version)))).toURI().toURL())
+    path = str(jar(spark.sparkContext._gateway, str(spark.version)))
+    loader.addURL(jvm.java.io.File(path).toURI().toURL())
+    if re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master) is None:
+        # Executors compute `search` of words and of variants.
+        spark.sparkContext._jsc.addJar(path)
 
 
 def jar(gateway: Any, spark_version: str) -> Path:

@@ -21,6 +21,7 @@ from indextables.lazy import later, pq
 from indextables.model.arrays import from_values, integers
 from indextables.model.arrow_internals import cast_values, take_rows
 from indextables.model.fields import decode_partition_array
+from indextables.model.types import holds_variants
 from indextables.split.layout import MAGIC, Region, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
 from indextables.split.read.page_cache import PageCache
@@ -434,7 +435,7 @@ def _repeat(value: pa.Array, count: int) -> pa.Array:
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    if column.type == field.type:
+    if column.type == field.type and not holds_variants(field.type):
         return column
     try:
         return cast_values(column, field.type)

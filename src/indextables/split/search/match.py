@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.build.builder import IndexBuilder
+from indextables.index.documents import documents_of, texts_inside
 from indextables.index.query.evaluate import IndexSearch
 from indextables.index.query.tree import (
     Between,
@@ -32,7 +33,7 @@ from indextables.index.query.tree import (
 from indextables.index.query.values import typed_between, value_mask
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
-from indextables.index.settings import FAST, IP, JSON, STRING, IndexField, IndexSpec
+from indextables.index.settings import FAST, IP, JSON, STRING, IndexField, IndexSpec, is_list_of_text
 from indextables.index.tokens import address, is_id, json_leaves, leaf_words, words_of
 from indextables.lazy import pc
 from indextables.model.arrays import booleans, integers, truths
@@ -127,11 +128,16 @@ class _Matcher:
             item = self.query.field(column)
             assert item is not None
             tokenize = words_of(item.tokenizer)
+            values = self.column(column)
+            is_text = not pa.types.is_nested(values.type)
             leaves = self._leaves[column] = [
                 []
                 if value is None
-                else [(path, leaf, leaf_words(leaf, tokenize)) for path, leaf in json_leaves(value)]
-                for value in self.column(column).to_pylist()
+                else [
+                    (path, leaf, leaf_words(leaf, tokenize))
+                    for path, leaf in json_leaves(value, is_text=is_text)
+                ]
+                for value in documents_of(values, item.tokenizer)
             ]
         return leaves
 
@@ -175,8 +181,9 @@ class _Matcher:
 
 
 def texts_of(column: pa.Array) -> list[Sequence[str]]:
-    """The texts of every row: none for null, several for an array."""
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+    """The texts of every row: none for null, several for an array and other nested values."""
+    if pa.types.is_nested(column.type):
+        column = column if is_list_of_text(column.type) else texts_inside(column)
         return [
             [] if row is None else [text for text in row if text is not None] for row in column.to_pylist()
         ]

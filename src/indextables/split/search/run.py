@@ -312,6 +312,8 @@ class _SplitSearch:
         self.metrics = replace(self.metrics, verified_rows=self.metrics.verified_rows + len(rows))
         if not table.column_names:
             table = pa.table({"": pa.nulls(len(rows))})
+        else:
+            table = to_table_schema(table, self.reading.schema, table.column_names, {})
         return as_numpy(integers(rows).filter(match(self.query, table)))
 
     def tables(self) -> Iterator[pa.Table]:

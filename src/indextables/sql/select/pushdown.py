@@ -28,11 +28,15 @@ from indextables.model.calendar import US_PER_DAY
 from indextables.model.types import decimal_type
 from indextables.predicate import coerce
 from indextables.predicate.names import resolve
-from indextables.predicate.tree import Column, Literal, Node, Not, Or, all_of
+from indextables.predicate.search_function import search
+from indextables.predicate.searchable import CALLS
+from indextables.predicate.tree import Column, Literal, Node, Not, Or, Value, all_of
+from indextables.predicate.values import condition
 from indextables.predicate.zones import zone_of
 
 _COMPARISONS = {"EQ": "=", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
+_SEARCHES = {call: name for name, call in CALLS.items()}
 _FLIPPED = coerce.FLIPPED
 # The attributes that a node may have; any other changes its meaning.
 _ARGUMENTS = {
@@ -45,6 +49,7 @@ _ARGUMENTS = {
     "Cast": frozenset({"this", "to", "_type"}),
     "Column": frozenset({"this", "table"}),
     "Null": frozenset[str](),
+    "Anonymous": frozenset({"this", "expressions"}),
 }
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(
@@ -130,6 +135,8 @@ class _Conversion:
         if name == "Column":
             column = self._column(item)
             return self._compared("=", column, _ValueRange(True, True, _only(column, pa.bool_())))
+        if name == "Anonymous" and str(item.this).lower() in _SEARCHES:
+            return self._search(item)
         return self._text(name, item)
 
     def _all(self, item: Any) -> Pushed:
@@ -188,6 +195,13 @@ class _Conversion:
             raise _OtherMeaningError
         pushed = Pushed(coerce.like(column, text))
         return _opposite(pushed) if item.args.get("negate") else pushed
+
+    def _search(self, item: Any) -> Pushed:
+        """`indextables_search(mode, columns, pattern)`: the same function decides here and in DuckDB."""
+        mode, *columns, pattern = item.expressions
+        args: list[Value] = [*map(self._column, columns), Literal(_string(pattern), pa.string())]
+        name = _SEARCHES[str(item.this).lower()]
+        return Pushed(condition(search(name, args, Literal(_string(mode), pa.string()))))
 
     def _column(self, item: Any) -> Column:
         if _kind(item) != "Column" or type(item.this).__name__ != "Identifier":

@@ -47,6 +47,7 @@ from indextables.sql.select.mentions import DUCKDB
 from indextables.sql.select.pushdown import Pushed, pushed_down
 from indextables.sql.select.rewrite import hidden_view, rewrite
 from indextables.sql.select.rewritten import Highlight, Reference, ResolvedSearch, Rewritten
+from indextables.sql.select.search_functions import make_search_functions, spelled_for_duckdb
 from indextables.storage.store import scans_at_once
 from indextables.table import Table
 
@@ -77,6 +78,7 @@ def run_select(
     tables name, else UTC. Instants in the result are in UTC, as in every other result.
     """
     opened = _Tables(tables or {}, options)
+    text = spelled_for_duckdb(text)
     start = _PREFIX.match(text).end()  # type: ignore[union-attr]
     try:
         rewritten = rewrite(text[start:], opened.columns_of, engine=DUCKDB, instant_of=opened.instant_of)
@@ -89,6 +91,7 @@ def run_select(
     try:
         if names_bucket_function(text):
             make_functions(connection, zone)
+        make_search_functions(connection, text)
         for name, table in opened.named.items():
             connection.register(name, _Stream(table.scan, failed))
         for number, reference in enumerate(rewritten.references):

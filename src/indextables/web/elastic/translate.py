@@ -84,9 +84,14 @@ class TableFields:
                 return column
         head, dot, path = name.partition(".")
         column = find_name(self.schema.names, head)
-        if dot and column is not None and self.indexed.get(column) == "json":
+        if dot and column is not None and self._has_paths(column):
             return f"{column}.{path}"
         raise refused(f"there is no field [{name}]")
+
+    def _has_paths(self, column: str) -> bool:
+        """Whether values inside a column are found by their path: as JSON, or compared without an index."""
+        index = self.indexed.get(column)
+        return index == "json" or (index is None and pa.types.is_nested(self.schema.field(column).type))
 
     def column(self, value: Any, place: str) -> str:
         """A column by itself, not a path inside one."""

@@ -27,22 +27,23 @@ final class SearchCall {
 
   /** Makes the functions known: to a running session by its registry, to views and later sessions as built-in ones. */
   static void register(FunctionRegistry session) {
-    register(session, SEARCH, DataTypes.BooleanType, 2);
-    register(session, ALL, DataTypes.BooleanType, 2);
-    register(session, SCORE, DataTypes.FloatType, 1);
-    register(session, HIGHLIGHT, DataTypes.StringType, 2);
+    register(session, SEARCH, new Builder(SEARCH, DataTypes.BooleanType, 2));
+    register(session, ALL, new Builder(ALL, DataTypes.BooleanType, 2));
+    register(session, SCORE, new Builder(SCORE, DataTypes.FloatType, 1));
+    register(session, HIGHLIGHT, new Builder(HIGHLIGHT, DataTypes.StringType, 2));
+    String[] names = new String[] {"search", "isearch", SearchFunction.OWN + "search", SearchFunction.OWN + "isearch"};
+    for (int i = 0; i < names.length; i++) register(session, names[i], new SearchFunction.Builder(names[i]));
   }
 
-  private static void register(FunctionRegistry session, String name, DataType type, int arguments) {
+  private static void register(FunctionRegistry session, String name, scala.Function1 builder) {
     ExpressionInfo info = new ExpressionInfo(ScalaUDF.class.getName(), name);
-    Builder builder = new Builder(name, type, arguments);
     FunctionRegistry builtin = FunctionRegistry$.MODULE$.builtin();
     register(builtin, name, info, builder);
     if (session != null && session != builtin) register(session, name, info, builder);
   }
 
   /** Under a name like that of Spark's own functions, which some versions qualify. */
-  private static void register(FunctionRegistry registry, String name, ExpressionInfo info, Builder builder) {
+  private static void register(FunctionRegistry registry, String name, ExpressionInfo info, scala.Function1 builder) {
     for (scala.collection.Iterator i = registry.listFunction().iterator(); i.hasNext();) {
       FunctionIdentifier like = (FunctionIdentifier) i.next();
       if (!like.funcName().equals("upper")) continue;
