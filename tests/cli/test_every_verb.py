@@ -26,10 +26,10 @@ READING = {
     "report": ["{}", "-o", "report.html"],
     "bench": ["{}"],
     "sql": ["SELECT * FROM '{}'"],
+    "describe": ["state", "{}"],
 }
 """Verbs that read Delta tables as well, and what is typed after each; {} is the table."""
 OTHERS = {
-    "describe": ["state", "{}"],
     "check": ["{}"],
     "merge-splits": ["{}", "--dry-run"],
     "purge": ["{}", "--dry-run"],
