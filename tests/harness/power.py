@@ -120,15 +120,21 @@ def properties(root: str, _name: str, _: random.Random) -> Iterator[Step]:
     yield Step(lambda: _open(root).suggest_statistics(["id"], store=True), lambda content: content)
 
 
+def constraints(root: str, _name: str, _: random.Random) -> Iterator[Step]:
+    """A constraint that is added, which raises the protocol, and dropped."""
+    yield Step(lambda: _open(root).add_constraint("some_id", "id IS NOT NULL"), lambda content: content)
+    yield Step(lambda: _open(root).drop_constraint("some_id"), lambda content: content)
+
+
 RECORDED: dict[str, Verb] = {
     **{name: verb for name, verb in VERBS.items() if name != "repair"},
     "create": create, "new partition": new_partition, "grow": grow, "overwrite": overwrite, "update": update,
     "upsert": upsert, "delete by query": delete_by_query, "drop partitions": drop_partitions,
-    "properties": properties,
+    "properties": properties, "constraints": constraints,
 }  # fmt: skip
 METHODS = {
-    "append", "checkpoint", "create", "delete", "drop_partitions", "merge", "merge_splits", "overwrite", "purge",
-    "restore", "suggest_statistics", "truncate_history", "update", "update_properties",
+    "add_constraint", "append", "checkpoint", "create", "delete", "drop_constraint", "drop_partitions", "merge",
+    "merge_splits", "overwrite", "purge", "restore", "suggest_statistics", "truncate_history", "update", "update_properties",
 }  # fmt: skip
 """The methods of Table that these call: all that write."""
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 )
 SAMPLE = 2 * len(RECORDED)
 READS = {
-    "aggregate", "count", "describe", "exists", "explain_score", "facets", "files", "head", "histogram", "history",
+    "aggregate", "constraints", "count", "describe", "exists", "explain_score", "facets", "files", "head", "histogram", "history",
     "last_scan", "log", "metadata", "open", "partition_columns", "protocol", "refresh", "sample", "scan", "schema",
     "search", "search_df", "skipped_files", "spark_schema", "time_zone", "to_df", "to_pandas", "to_polars", "uri", "version",
 }  # fmt: skip

@@ -45,6 +45,8 @@ NOT_SIMULATED = {
     "exists": "opens a store by its address, and asks no more than `open`",
     "explain_score": "asks one split about one row, by what the search itself uses",
     "suggest_statistics": "reads the scans of this process; what it stores is a property, as `update_properties`",
+    "add_constraint": "commits as `update_properties` does; the race with writers is in test_commit_conflicts.py",
+    "drop_constraint": "commits as `update_properties` does",
     "head": "the first rows of `scan`",
     "sample": "some rows of `scan`, drawn by number",
     "to_pandas": "all rows of `scan` as another library has them",

@@ -99,6 +99,8 @@ ELSEWHERE = {
     "write.timestamps": "a DataFrame has no nanoseconds",
     "write.optimizeWrite": "about the tasks of a Spark job",
     "read.allowedRoots": "tests/unit/log/test_untrusted_tables.py",
+    "read.allowCloneSource": "tests/unit/log/delta/test_refusals.py",
+    "indexing.auto": "about the first write of a table: tests/cli/test_load.py",
     "protocol.checkEnabled": "tables of a newer protocol are refused below Python and Spark",
     "indexCache.dir": "about remote storage",
     "indexCache.maxBytes": "about remote storage",

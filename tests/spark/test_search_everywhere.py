@@ -135,11 +135,6 @@ def test_what_is_no_column_of_a_table_is_named(spark: SparkSession, statement: s
         spark.sql(statement).collect()
 
 
-def test_a_function_of_databricks_is_answered_with_what_to_write(spark: SparkSession) -> None:
-    with pytest.raises(CommandError, match="column indexquery 'words'"):
-        spark.sql("SELECT search('a b', 'a')").collect()
-
-
 def test_views_over_a_search_are_live_unless_they_name_a_version(spark: SparkSession, changing: str) -> None:
     spark.sql(f"CREATE OR REPLACE VIEW live_hits AS SELECT id FROM changing WHERE {ERROR}")
     by_path = f"SELECT id FROM indextables.`{changing}` WHERE {ERROR}"

@@ -25,7 +25,6 @@ _REST = re.compile(r"(?:(?!\. |\.?\n| does not exist).)*")
 _RAISED = re.compile(r"^indextables\.errors\.(\w+): (.*)", re.MULTILINE | re.DOTALL)
 _REPORTED = re.compile(r"IllegalStateException\)?:? (\w+Error): (.*)", re.DOTALL)
 _TRAILER = re.compile(r"\n?\s*SQLSTATE: \w+.*", re.DOTALL)
-_DATABRICKS = re.compile(r"UNRESOLVED_ROUTINE\]\D*`(i?search)`")
 _DELTA_PATH = re.compile(r"TABLE_OR_VIEW_NOT_FOUND\][^\n]*?`delta`\.(`[^`\n]+`)")
 _DELTA_FORMAT = re.compile(r"DATA_SOURCE_NOT_FOUND\][^\n]*?: delta\.")
 _REMEMBERED = 256
@@ -118,17 +117,6 @@ def _one_slash(text: str) -> str:
     return text.replace("file:///", "file:/")
 
 
-def search_of_databricks(text: str) -> Error | None:
-    """Our error for a Databricks search function that Spark does not know."""
-    call = _DATABRICKS.search(text)
-    if call is None:
-        return None
-    return CommandError(
-        f"{call[1]}(column, 'words') is a function of Databricks. For a table of IndexTables write "
-        "column indexquery 'words'; for a piece of text inside words, column ILIKE '%piece%'."
-    )
-
-
 def delta_without_package(text: str) -> Error | None:
     """Our error for a Delta table in a session that does not have the package of Delta Lake."""
     by_path = _DELTA_PATH.search(text)
@@ -149,7 +137,6 @@ def own_error(text: str) -> BaseException | None:
         or raised_in_worker(text)
         or missing_split(text)
         or missing_data_file(text)
-        or search_of_databricks(text)
         or delta_without_package(text)
     )
 

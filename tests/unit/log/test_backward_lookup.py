@@ -60,7 +60,8 @@ def test_older_commits_are_not_read_once_the_answer_was_met():
     builder = LogBuilder(options=NEVER).create().appends(20)
     builder.log().update_properties({"checkpoint.interval": "7"})
     builder.appends(2)
-    log, store = handle(builder)
+    store = CountingStore(builder.store)
+    log = LogBuilder(store, {**NEVER, "checkpoint.parallelism": "4"}, builder.clock).log()
     assert log.metadata().configuration["checkpoint.interval"] == "7"
     assert commit_path(0) not in version_reads(store)
     assert len(version_reads(store)) <= 1 + 4
