@@ -9,7 +9,7 @@ version cannot do is refused here, by name.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -83,6 +83,21 @@ def check_retyped(column: Sequence[str]) -> None:
             "read int as bigint or float as double. Change it with Spark 4.0 or later.",
             column=".".join(column),
         )
+
+
+def arrow_udf(function: Callable[..., pa.Array], kind: Any) -> Any:
+    """A function of Spark columns that computes with Arrow arrays."""
+    from pyspark.sql import functions
+
+    if installed() < (4, 1):
+        line = ".".join(map(str, installed()))
+        raise TableError(
+            f"Spark {line} has no functions over Arrow arrays, by which executors mark words (indexhighlight), "
+            "search rows without an index, and replay a log. Use Spark 4.1 or later, or the same call without "
+            "Spark.",
+            version=line,
+        )
+    return functions.arrow_udf(function, kind)
 
 
 def java_needed(line: Line) -> int:

@@ -39,6 +39,7 @@ from indextables.log.delta.paths import HERE, LOCAL_SCHEME
 from indextables.model.actions import AddAction, RemoveAction
 from indextables.model.fields import schema_to_json
 from indextables.spark.replay.form import in_micros
+from indextables.spark.versions import arrow_udf
 from indextables.storage.store import Store, resolve
 
 ADD = "add"
@@ -178,7 +179,7 @@ def _statistics(leaves: Sequence[SchemaLeaf], names: Sequence[str]) -> Callable[
         return pa.StructArray.from_arrays([statistics[name] for name in shown], list(shown))
 
     kind = T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
-    function: Callable[..., Column] = F.arrow_udf(typed, kind)
+    function: Callable[..., Column] = arrow_udf(typed, kind)
     return function
 
 
@@ -197,7 +198,7 @@ def _partition_values(columns: DeltaColumns, add: dict[str, Column]) -> Column:
     fields = [
         T.StructField(name, spark_type(columns.schema.field(name).type)) for name in columns.partition_columns
     ]
-    function = F.arrow_udf(typed, T.StructType(fields))
+    function = arrow_udf(typed, T.StructType(fields))
     values: Column = function(add["partitionValues"])
     return values
 

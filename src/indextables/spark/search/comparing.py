@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from indextables.errors import CommandError
 from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.table_settings import query_of, settings_of
+from indextables.spark.versions import arrow_udf
 from indextables.split.search.match import match_batch
 
 if TYPE_CHECKING:
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
 
 def comparison(snapshot: Snapshot, kind: str, columns: Sequence[str], text: str) -> Any:
     """A function of Spark columns, given in the order of their names."""
-    from pyspark.sql import functions as f
-
     if kind == "indexhighlight":
-        return f.arrow_udf(marker(highlighter_of(snapshot, columns[0], text)), "string")
+        return arrow_udf(marker(highlighter_of(snapshot, columns[0], text)), "string")
     searched = columns if kind == "indexquery" else settings_of(snapshot).columns
     query = query_of(snapshot, text, tuple(searched))
     absent = [name for name in query.columns if name not in columns]
@@ -32,7 +31,7 @@ def comparison(snapshot: Snapshot, kind: str, columns: Sequence[str], text: str)
             f"indexquery {text!r} also looks into {', '.join(absent)}, which is not at hand here. Write it "
             f"as a search of its own: {absent[0]} indexquery '...'"
         )
-    return f.arrow_udf(_matcher(query, tuple(columns), snapshot.schema), "boolean")
+    return arrow_udf(_matcher(query, tuple(columns), snapshot.schema), "boolean")
 
 
 def _matcher(query: Query, columns: tuple[str, ...], schema: pa.Schema) -> Callable[..., pa.Array]:

@@ -31,6 +31,7 @@ from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame
 from indextables.spark.search import on_driver
 from indextables.spark.search.tasks import SearchTask, hits, matching_rows, statistics
+from indextables.spark.versions import arrow_udf
 from indextables.spark.workers import SparkWorkers, default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.search.run import SCORE
@@ -179,7 +180,7 @@ def with_highlights(frame: Any, snapshot: Snapshot, highlights: Sequence[Highlig
     from pyspark.sql import functions as f
 
     for highlight in highlights:
-        mark = f.arrow_udf(marker(highlighter_of(snapshot, highlight.column, highlight.query)), "string")
+        mark = arrow_udf(marker(highlighter_of(snapshot, highlight.column, highlight.query)), "string")
         frame = frame.withColumn(highlight.hidden, mark(f.col(quoted_name(highlight.column))))
     return frame
 
