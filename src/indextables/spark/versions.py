@@ -92,9 +92,9 @@ def arrow_udf(function: Callable[..., pa.Array], kind: Any) -> Any:
     if installed() < (4, 1):
         line = ".".join(map(str, installed()))
         raise TableError(
-            f"Spark {line} has no functions over Arrow arrays, by which executors mark words (indexhighlight), "
-            "search rows without an index, and replay a log. Use Spark 4.1 or later, or the same call without "
-            "Spark.",
+            f"Spark {line} has no functions over Arrow arrays, by which executors mark words "
+            "(indexhighlight), search rows without an index, and replay a log. Use Spark 4.1 or later, or "
+            "the same call without Spark.",
             version=line,
         )
     return functions.arrow_udf(function, kind)
