@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import lark
     import msgspec
     import numpy as np
+    import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.csv as pv
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 __all__ = (
-    "duckdb", "exp", "lark", "later", "load", "msgspec", "np", "pa", "pc", "pj", "pq", "pv", "sqlglot",
+    "duckdb", "exp", "lark", "later", "load", "msgspec", "np", "pa", "pc", "pd", "pj", "pq", "pv", "sqlglot",
     "tantivy",
 )  # fmt: skip
 
@@ -40,6 +41,7 @@ LIBRARIES = {
     "np": "numpy",
     "pa": "pyarrow",
     "pc": "pyarrow.compute",
+    "pd": "pandas",
     "pj": "pyarrow.json",
     "pq": "pyarrow.parquet",
     "pv": "pyarrow.csv",

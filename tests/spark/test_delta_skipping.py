@@ -254,6 +254,7 @@ def test_a_deletion_vector_hides_its_rows_though_the_protocol_does_not_name_the_
     assert sorted(row["n"] for row in it.delta.read(spark, log.store.uri).collect()) == [1, 3]
 
 
+@pytest.mark.core
 def test_one_local_file_has_one_key_on_the_cluster(spark, tmp_path):
     log = DeltaLog(open_store(tmp_path / "t"), schema_string(n="long"))
     log.commit(add("file:/x/f"), add("file:///x/g"), add("h"))
@@ -447,6 +448,7 @@ def paths(frame):
     return sorted(row["path"] for row in frame.select("path").collect())
 
 
+@pytest.mark.core
 def test_filters_of_every_form_skip_the_same_files(spark, by_day):
     frame, snapshot = it.delta.replay(spark, by_day.store.uri), it.DeltaTable.open(by_day.store.uri)
     text = "n > 62 AND p = 'odd'"
@@ -483,6 +485,7 @@ def test_partition_and_data_filters_are_given_apart(spark, by_day):
         it.delta.apply_skipping(frame, schema, data_filters="p = 'odd'")
 
 
+@pytest.mark.core
 def test_a_replay_takes_a_version_a_moment_and_a_number_of_partitions(spark, by_day):
     uri = by_day.store.uri
     times = {row["version"]: row["timestamp"] for row in it.DeltaTable.open(uri).history().to_pylist()}

@@ -145,6 +145,7 @@ def test_rows_are_deleted_by_search_in_sql(spark: SparkSession, tmp_path: Path, 
     assert table.refresh().count() == 120 - len(gone)
 
 
+@pytest.mark.core
 def test_highlight_marks_what_the_search_finds(spark: SparkSession, path: Path) -> None:
     table = f"indextables.`{path}`"
     where = "WHERE message indexquery 'kafka' AND id < 12"

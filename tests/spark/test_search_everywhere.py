@@ -171,6 +171,7 @@ def test_rows_are_changed_by_searches_in_one_commit_each(spark: SparkSession, ch
     assert it.Table.open(changing).version == 4
 
 
+@pytest.mark.core
 def test_a_stream_is_filtered_by_a_search(spark: SparkSession, logs: str) -> None:
     stream = spark.readStream.format("indextables").load(logs).filter(f"{ERROR} AND id > 1")
     query = (

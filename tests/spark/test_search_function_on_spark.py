@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 
@@ -14,9 +15,13 @@ from deltalake import write_deltalake
 import indextables as it
 from indextables.errors import PredicateError
 from indextables.predicate.word_breaks import boundaries
-from support.search_function_cases import SCHEMA, answer, calls, rows, sql
+from indextables.spark.versions import installed
+from support import search_function_cases
+from support.search_function_cases import SCHEMA, answer, calls, rows
 from support.spark_versions import needs
 
+# Spark 3.5 reads two texts that follow each other as one, without an apostrophe between them.
+sql = functools.partial(search_function_cases.sql, apostrophe="\\'")
 KINDS = ("no index", "substring", "text", "parquet", "delta")
 # What ICU cuts in another way than UAX #29 alone: a colon, and scripts that it has dictionaries for.
 CHARACTERS = "aZé9٣_'.,;\"  \t\n\r\u0308\u200d\u00ad\u2060אב\u05f4🇩🇪👩🚀\u2028-½²"
@@ -173,7 +178,12 @@ def test_a_temporary_function_of_the_name_is_the_one_that_is_meant(spark, name):
     try:
         assert list(spark.sql(f"SELECT {calls[0]}, {calls[1]}").first()) == ["Disk full/none", False]
     finally:
-        spark.sql(f"DROP TEMPORARY FUNCTION {name}")
+        if installed() >= (4, 0):
+            spark.sql(f"DROP TEMPORARY FUNCTION {name}")
+        else:
+            # Spark 3.5 drops none that has the name of a built-in one; ours are registered again by connect.
+            spark._jsparkSession.sessionState().catalog().dropTempFunction(name, False)
+            it.connect(spark)
     assert list(spark.sql(f"SELECT {calls[0]}, {calls[1]}").first()) == [False, False]
 
 

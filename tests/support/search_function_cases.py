@@ -71,10 +71,10 @@ def calls(count: int, seed: int = 6) -> list[tuple[str, tuple[str, ...], str, st
     return made
 
 
-def sql(call: tuple[str, tuple[str, ...], str, str]) -> str:
-    """A call as SQL."""
+def sql(call: tuple[str, tuple[str, ...], str, str], apostrophe: str = "''") -> str:
+    """A call as SQL, with an apostrophe written as it is inside of texts."""
     name, columns, pattern, mode = call
-    quoted = pattern.replace("'", "''")
+    quoted = pattern.replace("'", apostrophe)
     named = "" if mode == "substring" and len(pattern) % 2 else f", mode => '{mode}'"
     return f"{name}({', '.join(columns)}, '{quoted}'{named})"
 

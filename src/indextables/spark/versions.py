@@ -8,18 +8,21 @@ version cannot do is refused here, by name.
 # because PySpark keeps its JVM objects private
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from indextables.errors import TableError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from indextables.lazy import pd
+from indextables.model.types import is_variant
 
 Line = tuple[int, int]
 """The first two numbers of a version: what our Java classes are compiled for."""
@@ -83,21 +86,6 @@ def check_retyped(column: Sequence[str]) -> None:
             "read int as bigint or float as double. Change it with Spark 4.0 or later.",
             column=".".join(column),
         )
-
-
-def arrow_udf(function: Callable[..., pa.Array], kind: Any) -> Any:
-    """A function of Spark columns that computes with Arrow arrays."""
-    from pyspark.sql import functions
-
-    if installed() < (4, 1):
-        line = ".".join(map(str, installed()))
-        raise TableError(
-            f"Spark {line} has no functions over Arrow arrays, by which executors mark words "
-            "(indexhighlight), search rows without an index, and replay a log. Use Spark 4.1 or later, or "
-            "the same call without Spark.",
-            version=line,
-        )
-    return functions.arrow_udf(function, kind)
 
 
 def java_needed(line: Line) -> int:
@@ -217,3 +205,146 @@ def arrow_of_frame(frame: Any) -> pa.Table:
     batches = frame._collect_as_arrow()
     table = pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
     return table
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowColumn:
+    """A column that Python computes of other columns of a frame, a batch of Arrow arrays at a time."""
+
+    name: str
+    kind: Any
+    """Its type, as PySpark has it."""
+    function: Callable[..., pa.Array]
+    arguments: tuple[str, ...]
+    """The plain names of the columns that the function takes."""
+
+
+def with_arrow_columns(frame: Any, columns: Sequence[ArrowColumn]) -> Any:
+    """A frame with further columns behind its own.
+
+    Before Spark 4.1 they are computed whether a query uses them or not.
+    """
+    from pyspark.sql import functions
+
+    if installed() >= (4, 1):
+        computed = (functions.arrow_udf(one.function, one.kind)(*one.arguments) for one in columns)
+        return frame.select("*", *(made.alias(one.name) for made, one in zip(computed, columns, strict=True)))
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import StructField, StructType
+
+    schema = StructType([*frame.schema.fields, *(StructField(one.name, one.kind) for one in columns)])
+    types = [to_arrow_type(one.kind) for one in columns]
+
+    def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            arrays = [one.function(*(batch.column(name) for name in one.arguments)) for one in columns]
+            cast = [array.cast(kind) for array, kind in zip(arrays, types, strict=True)]
+            names = [*batch.schema.names, *(one.name for one in columns)]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *cast], names)
+
+    return frame.mapInArrow(compute, schema)
+
+
+def arrow_udf(
+    function: Callable[..., pa.Array], kind: str, types: Sequence[pa.DataType]
+) -> Callable[..., Any]:
+    """A function of Spark columns, given by name, that computes with Arrow arrays of these types.
+
+    Before Spark 4.1 it is a function of pandas, which has no nulls among numbers, nor times of every
+    century: what is neither text nor bytes is sent as text.
+    """
+    from pyspark.sql import functions
+
+    if installed() >= (4, 1):
+        of_arrow: Callable[..., Any] = functions.arrow_udf(function, kind)
+        return of_arrow
+    for column_type in types:
+        _check_sendable(column_type)
+
+    def compute(*texts: Any) -> Any:
+        arrays = [pa.Array.from_pandas(text) for text in texts]
+        return function(*map(_received, arrays, types)).to_pandas()
+
+    # PySpark decides by these what kind of function it is.
+    compute.__annotations__ = {"texts": pd.Series, "return": pd.Series}
+    of_pandas = functions.pandas_udf(compute, kind)
+
+    def of_columns(*names: str) -> Any:
+        return of_pandas(
+            *(_sent(functions.col(name), type_) for name, type_ in zip(names, types, strict=True))
+        )
+
+    return of_columns
+
+
+_JSON_FORM = {
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+_JSON = json.JSONDecoder(parse_float=Decimal)
+
+
+def _sent(column: Any, kind: pa.DataType) -> Any:
+    """A column as text, from which `_received` makes the same values again; texts and bytes as they are."""
+    from pyspark.sql import functions
+
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return column
+    if pa.types.is_nested(kind):
+        return functions.to_json(column, _JSON_FORM)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        column = functions.unix_micros(column)
+    return column.cast("string")
+
+
+def _received(sent: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values that `_sent` made texts of."""
+    if pa.types.is_nested(kind):
+        documents = (None if text is None else _JSON.decode(text) for text in sent.to_pylist())
+        return pa.array([_value(document, kind) for document in documents], kind)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return sent.cast(pa.string()).cast(pa.int64()).cast(kind)
+    return sent.cast(kind)
+
+
+def _value(document: Any, kind: pa.DataType) -> Any:
+    """A value of JSON as Arrow takes it for a type."""
+    if document is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {field.name: _value(document.get(field.name), field.type) for field in kind}
+    if pa.types.is_map(kind):
+        read_key = int if pa.types.is_integer(kind.key_type) else str
+        return [(read_key(key), _value(one, kind.item_type)) for key, one in document.items()]
+    if pa.types.is_list(kind):
+        return [_value(one, kind.value_type) for one in document]
+    if pa.types.is_date(kind):
+        return date.fromisoformat(document)
+    if pa.types.is_timestamp(kind):
+        return datetime.fromisoformat(document)
+    # JSON has texts for the floating-point numbers that it cannot write.
+    return float(document) if pa.types.is_floating(kind) else document
+
+
+def _check_sendable(kind: pa.DataType, *, inside: bool = False) -> None:
+    """Refuse a column that a function of pandas cannot be given: variants, and bytes inside other values."""
+    key = kind.key_type if pa.types.is_map(kind) else pa.string()
+    if not (pa.types.is_string(key) or pa.types.is_integer(key)):
+        unsendable = f"maps with keys of type {key}"
+    elif is_variant(kind):
+        unsendable = "variants"
+    elif inside and pa.types.is_binary(kind):
+        unsendable = "bytes in nested columns"
+    else:
+        inner = [kind.field(at).type for at in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+        for one in inner:
+            _check_sendable(one, inside=True)
+        return
+    line = ".".join(map(str, installed()))
+    raise TableError(
+        f"Spark {line} cannot search {unsendable} without an index. Search the table itself, or use "
+        "Spark 4.1 or later.",
+        version=line,
+    )

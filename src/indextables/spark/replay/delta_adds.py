@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ from indextables.log.delta.paths import HERE, LOCAL_SCHEME
 from indextables.model.actions import AddAction, RemoveAction
 from indextables.model.fields import schema_to_json
 from indextables.spark.replay.form import in_micros
-from indextables.spark.versions import arrow_udf
+from indextables.spark.versions import ArrowColumn, with_arrow_columns
 from indextables.storage.store import Store, resolve
 
 ADD = "add"
@@ -73,6 +73,7 @@ _VECTOR_NAMES = {
     "cardinality": "cardinality",
 }
 _REPLACED = "\ufffd"
+_NO_ESCAPE = "%(?![0-9A-Fa-f]{2})"
 _TYPED = STATISTICS | {"partition_values"}
 
 
@@ -131,19 +132,18 @@ def files_frame(
     flat = raw.select(*(F.col(ADD)[name].alias(raw_column(name)) for name in names))
     looked_at = ["path", *(["stats"] if text or "stats_parsed" not in names else [])]
     looked_at += [name for name in ("stats_parsed", COUNTS_NAN) if name in names]
-    statistics_of_add = _statistics(leaves, looked_at)(*(add[name] for name in looked_at))
-    source = flat.select(
-        *add.values(),
-        statistics_of_add.alias(_STATISTICS),
-        _partition_values(columns, add).alias(_PARTITIONS),
-    )
+    typed = [_statistics(leaves, looked_at)]
+    if columns.partition_columns:
+        typed.append(_partition_values(columns))
+    source = with_arrow_columns(flat, typed)
+    partitions = F.col(_PARTITIONS) if columns.partition_columns else F.lit(None).cast("struct<>")
     return source.select(
         decoded_path(add["path"]).alias("path"),
         vector_id(add["deletionVector"]).alias("dv"),
         add["size"].alias("size"),
         F.timestamp_millis(add["modificationTime"]).alias("modification_time"),
         F.col(_STATISTICS)["num_records"].alias("num_records"),
-        F.col(_PARTITIONS).alias("partition_values"),
+        partitions.alias("partition_values"),
         *(_of(name, leaves).alias(name) for name in BOUNDS),
         add["stats"].alias("stats"),
         add["dataChange"].alias("data_change"),
@@ -162,8 +162,8 @@ def _floating(leaves: Sequence[SchemaLeaf]) -> list[SchemaLeaf]:
     return [leaf for leaf in leaves if pa.types.is_floating(leaf.type)]
 
 
-def _statistics(leaves: Sequence[SchemaLeaf], names: Sequence[str]) -> Callable[..., Column]:
-    """An Arrow function for executors: statistics of a batch of adds, as the local engine reads them."""
+def _statistics(leaves: Sequence[SchemaLeaf], names: Sequence[str]) -> ArrowColumn:
+    """The statistics of adds, read on executors as the local engine reads them."""
     projection = FileProjection(frozenset({"num_records", *(BOUNDS if leaves else ())}), tuple(leaves))
     inputs, bounds = tuple(names), _bounds_type(leaves)
     fields = {"num_records": T.LongType()}
@@ -179,18 +179,15 @@ def _statistics(leaves: Sequence[SchemaLeaf], names: Sequence[str]) -> Callable[
         return pa.StructArray.from_arrays([statistics[name] for name in shown], list(shown))
 
     kind = T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
-    function: Callable[..., Column] = arrow_udf(typed, kind)
-    return function
+    return ArrowColumn(_STATISTICS, kind, typed, tuple(map(raw_column, names)))
 
 
 def _bounds_type(leaves: Sequence[SchemaLeaf]) -> T.StructType:
     return T.StructType([T.StructField(_name(leaf), spark_type(leaf.type)) for leaf in leaves])
 
 
-def _partition_values(columns: DeltaColumns, add: dict[str, Column]) -> Column:
+def _partition_values(columns: DeltaColumns) -> ArrowColumn:
     """Typed partition values; no struct where one of them cannot be read, so nothing is concluded of it."""
-    if not columns.partition_columns:
-        return F.lit(None).cast("struct<>")
 
     def typed(values: pa.Array) -> pa.Array:
         return partitions_of(pa.table({"partitionValues": values}), columns)
@@ -198,9 +195,7 @@ def _partition_values(columns: DeltaColumns, add: dict[str, Column]) -> Column:
     fields = [
         T.StructField(name, spark_type(columns.schema.field(name).type)) for name in columns.partition_columns
     ]
-    function = arrow_udf(typed, T.StructType(fields))
-    values: Column = function(add["partitionValues"])
-    return values
+    return ArrowColumn(_PARTITIONS, T.StructType(fields), typed, (raw_column("partitionValues"),))
 
 
 def leaves_of(columns: DeltaColumns, names: Names) -> list[SchemaLeaf]:
@@ -231,9 +226,11 @@ def _field_names(raw: DataFrame) -> list[str]:
 def decoded_path(path: Column) -> Column:
     """Undo the percent-encoding once; a path that is not encoded stays as it is."""
     # A plus sign is itself in a path, while form encoding, which the function undoes, reads it as a space.
-    decoded = F.try_url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
-    broken = decoded.isNull() | F.contains(decoded, F.lit(_REPLACED))
-    plain = F.when(F.contains(path, F.lit("%")), F.when(broken, path).otherwise(decoded)).otherwise(path)
+    # The function that returns null where this one fails exists since Spark 4.0.
+    decoded = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
+    broken = F.contains(decoded, F.lit(_REPLACED))
+    encoded = F.contains(path, F.lit("%")) & ~F.rlike(path, F.lit(_NO_ESCAPE))
+    plain = F.when(encoded, F.when(broken, path).otherwise(decoded)).otherwise(path)
     return F.when(F.contains(plain, F.lit("./")), F.regexp_replace(plain, HERE.pattern, "$1")).otherwise(
         plain
     )

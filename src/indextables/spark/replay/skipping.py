@@ -246,8 +246,9 @@ def _number(bound: Column | None, kind: pa.DataType) -> Column | None:
 
 def _prefix(bound: Column) -> Column:
     """The text before the truncation marker, without what a cut surrogate pair leaves behind."""
-    text = F.substring(bound, F.lit(1), F.length(bound) - F.lit(len(MARKER)))
-    return F.rtrim(text, F.lit(REPLACEMENTS))
+    text = bound.substr(F.lit(1), F.length(bound) - F.lit(len(MARKER)))
+    # Spark's rtrim takes the characters to remove since 4.0.
+    return F.regexp_replace(text, rf"[{REPLACEMENTS}]+\z", "")
 
 
 def _seen_as(bounds: ColumnOfFiles, operand: Operand) -> ColumnOfFiles:

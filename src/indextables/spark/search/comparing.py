@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def comparison(snapshot: Snapshot, kind: str, columns: Sequence[str], text: str) -> Any:
     """A function of Spark columns, given in the order of their names."""
     if kind == "indexhighlight":
-        return arrow_udf(marker(highlighter_of(snapshot, columns[0], text)), "string")
+        return highlighting(snapshot, columns[0], text)
     searched = columns if kind == "indexquery" else settings_of(snapshot).columns
     query = query_of(snapshot, text, tuple(searched))
     absent = [name for name in query.columns if name not in columns]
@@ -31,11 +31,16 @@ def comparison(snapshot: Snapshot, kind: str, columns: Sequence[str], text: str)
             f"indexquery {text!r} also looks into {', '.join(absent)}, which is not at hand here. Write it "
             f"as a search of its own: {absent[0]} indexquery '...'"
         )
-    return arrow_udf(_matcher(query, tuple(columns), snapshot.schema), "boolean")
+    types = [snapshot.schema.field(name).type for name in columns]
+    return arrow_udf(_matcher(query, tuple(columns), types), "boolean", types)
 
 
-def _matcher(query: Query, columns: tuple[str, ...], schema: pa.Schema) -> Callable[..., pa.Array]:
-    types = [schema.field(name).type for name in columns]
+def highlighting(snapshot: Snapshot, column: str, text: str) -> Any:
+    """A function of a Spark column that marks the matches of a query in its texts."""
+    return arrow_udf(marker(highlighter_of(snapshot, column, text)), "string", [pa.string()])
+
+
+def _matcher(query: Query, columns: tuple[str, ...], types: list[pa.DataType]) -> Callable[..., pa.Array]:
     searched = [at for at, name in enumerate(columns) if name in query.spec.columns]
 
     def match(*texts: pa.Array) -> pa.Array:

@@ -21,7 +21,6 @@ from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.model.names import quoted_name
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
-from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.read.ranking import table_statistics
 from indextables.ops.read.splits import live_splits, splits_at
 from indextables.ops.read.word_filters import splits_to_search
@@ -30,8 +29,8 @@ from indextables.spark.options import CallSettings
 from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame
 from indextables.spark.search import on_driver
+from indextables.spark.search.comparing import highlighting
 from indextables.spark.search.tasks import SearchTask, hits, matching_rows, statistics
-from indextables.spark.versions import arrow_udf
 from indextables.spark.workers import SparkWorkers, default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.search.run import SCORE
@@ -177,11 +176,9 @@ def hidden_frame(
 
 def with_highlights(frame: Any, snapshot: Snapshot, highlights: Sequence[Highlight]) -> Any:
     """A frame with a column of marked texts for every call of `highlight`."""
-    from pyspark.sql import functions as f
-
     for highlight in highlights:
-        mark = arrow_udf(marker(highlighter_of(snapshot, highlight.column, highlight.query)), "string")
-        frame = frame.withColumn(highlight.hidden, mark(f.col(quoted_name(highlight.column))))
+        mark = highlighting(snapshot, highlight.column, highlight.query)
+        frame = frame.withColumn(highlight.hidden, mark(quoted_name(highlight.column)))
     return frame
 
 
