@@ -39,6 +39,7 @@ TARGETS = (
     "dml",
     "log_reads",
     "load",
+    "build",
 )
 
 

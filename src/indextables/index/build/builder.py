@@ -22,8 +22,9 @@ from indextables.index.settings import FAST, SUBSTRING, IndexField, IndexSpec
 from indextables.index.tokenise import tokens_of
 from indextables.lazy import pc
 
-RUN_BYTES = 8 << 20
-"""Bytes of text that make one run."""
+LEAST_RUN_BYTES, MOST_RUN_BYTES = 1 << 20, 8 << 20
+RUNS = 16
+"""A run holds a sixteenth of the text so far, within these bounds: making it takes ten times its memory."""
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ class IndexBuilder:
     def add(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Index the next rows."""
         size = sum(rows.column(name).nbytes for name in self.spec.columns)
-        if size > RUN_BYTES and rows.num_rows > 1:
+        if size > self._run_bytes and rows.num_rows > 1:
             half = rows.num_rows // 2
             self.add(rows.slice(0, half))
             self.add(rows.slice(half))
@@ -91,8 +92,12 @@ class IndexBuilder:
         self.text_bytes += size
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += size
-        if self._waiting_bytes >= RUN_BYTES:
+        if self._waiting_bytes >= self._run_bytes:
             self._make_runs()
+
+    @property
+    def _run_bytes(self) -> int:
+        return max(LEAST_RUN_BYTES, min(MOST_RUN_BYTES, self.text_bytes // RUNS))
 
     def _make_runs(self) -> None:
         first = self.rows - self._waiting_rows

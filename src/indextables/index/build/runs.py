@@ -18,7 +18,7 @@ import pyarrow as pa
 from indextables.index.codec.numbers import Array, gather, narrow, starts_of
 from indextables.index.tokenise import Tokens, word_bytes
 
-POSTINGS_AT_ONCE = 1 << 20
+POSTINGS_AT_ONCE = 1 << 18
 """Number of postings merged at a time, unless a single word has more."""
 _KEY_BYTES = 8
 
