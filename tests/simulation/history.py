@@ -220,7 +220,7 @@ def draw_options(chance: random.Random) -> dict[str, str]:
     """How the table is set up: small numbers, so that everything happens soon."""
     hours = chance.choice((0, 1, 24, 720))
     return {
-        "checkpoint.interval": str(chance.choice((1, 2, 3, 5, 10))),
+        "checkpoint.interval": str(chance.choice((1, 2, 3, 5, "auto"))),
         "checkpoint.actionsPerPart": str(chance.choice((2, 100_000, 100_000))),
         "checkpoint.format": "parquet" if chance.random() < 0.1 else chance.choice(("json", "auto")),
         "checkpoint.parallelism": "1",

@@ -18,7 +18,6 @@ its writer may be slow, and nothing tells a slow writer from a dead one.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -32,12 +31,11 @@ from indextables.model.actions import CommitInfo
 from indextables.options import RetentionOptions
 from indextables.records import dataclass
 from indextables.storage.envelope import pack
-from indextables.storage.store import ObjectMeta, Store, store_time_ms
+from indextables.storage.store import ObjectMeta
 from indextables.storage.stores.put_if_absent import create_or_read
 
 logger = logging.getLogger(__name__)
 
-_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 FENCE_MS = HOUR_MS
@@ -66,6 +64,8 @@ class CleanupPlan:
     """Older floor files."""
     cover: int | None = None
     """A version that needs a checkpoint before more can be deleted."""
+    leftovers: tuple[ObjectMeta, ...] = ()
+    """Temporary files of local writers; those that are a day old are deleted at last."""
 
     @property
     def files(self) -> tuple[LogFile, ...]:
@@ -154,6 +154,12 @@ def find_cleanup(source: LogSource, current: int, retention: RetentionOptions) -
     Where the store does not tell its time, nothing is chosen.
     """
     listing = list_log(source.store, source.dialect)
+    return replace(_find_expired(source, listing, current, retention), leftovers=listing.leftovers)
+
+
+def _find_expired(
+    source: LogSource, listing: Listing, current: int, retention: RetentionOptions
+) -> CleanupPlan:
     hint = read_hint(source.store, source.dialect)
     candidates = [
         with_hint(item, hint) for item in source.dialect.checkpoints(listing.files) if item.version <= current
@@ -204,6 +210,7 @@ def run_cleanup(
             _erase(source, file)
     if not plan.empty:
         logger.info("%s: deleted %d expired log files", source.store.uri, versions + checkpoints)
+    _sweep(source, plan.leftovers)
     checkpoints_left = min(checkpoints, sum(file.kind == "checkpoint" for file in plan.checkpoints))
     return CleanupResult(versions, checkpoints_left, lost + stuck)
 
@@ -297,19 +304,16 @@ def _old_checkpoints(
     return (*mains, *(file for file in listing.files if file.name in pieces))
 
 
-def sweep_leftovers(store: Store, log_dir: str) -> int:
-    """Delete temporary files left by killed writers; returns how many were deleted, failures are only logged.
+def _sweep(source: LogSource, leftovers: Sequence[ObjectMeta]) -> None:
+    """Delete temporary files that killed writers left; failures are only logged.
 
     Only local stores write such files: in other stores an unfinished write is never visible. Writing a log
     file takes moments, so a temporary file that is a day old has no writer any more.
     """
-    if store.local_path("") is None:
-        return 0
-    leftovers = [
-        meta for meta in store.list_level(log_dir) if _TEMPORARY.fullmatch(meta.path.rpartition("/")[2])
-    ]
-    now_ms = store_time_ms(store, log_dir) if leftovers else None
-    swept = 0
+    store = source.store
+    if not leftovers or store.local_path("") is None:
+        return
+    now_ms = source.time_ms()
     for meta in leftovers:
         if now_ms is None or now_ms - meta.modified_ms <= DAY_MS:
             continue
@@ -317,6 +321,3 @@ def sweep_leftovers(store: Store, log_dir: str) -> int:
             store.delete(meta.path)
         except StorageError as failed:
             logger.warning("%s: cannot delete the leftover %s: %s", store.uri, meta.path, failed)
-        else:
-            swept += 1
-    return swept

@@ -8,6 +8,7 @@ result; one that names the Avro state of the JVM system is refused.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -28,7 +29,7 @@ from indextables.log.format.protocol import AVRO_STATE, avro_state
 from indextables.records import dataclass
 from indextables.runtime import beside
 from indextables.storage.objects import SMALL_OBJECT
-from indextables.storage.store import Prefetching, Store
+from indextables.storage.store import ObjectMeta, Prefetching, Store
 
 if TYPE_CHECKING:
     from indextables.log import table_kind
@@ -41,6 +42,7 @@ HINT_NAME = "_last_checkpoint"
 PURGE_MARK = "_purge."
 """How the name of a PURGE's mark begins: behind every version, so that every listing shows it."""
 _MOST_GAPS = 32
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Listing:
     """Files below the floor (fences, leftovers, puts that came too late), and all floor files."""
     purges: frozenset[str] = frozenset()
     """The marks of PURGEs."""
+    leftovers: tuple[ObjectMeta, ...] = ()
+    """Temporary files of local writers, who may have been killed. Only a whole listing shows them."""
 
     @property
     def commits(self) -> dict[int, LogFile]:
@@ -76,6 +80,8 @@ class Segment:
     """The commit file of `version` itself; None where only its checkpoint is left."""
     newest_checkpoint: int = -1
     """The newest version with a checkpoint in the listing, ignoring damaged ones; -1 if there is none."""
+    newest_checkpoint_bytes: int = 0
+    """The size of that checkpoint."""
     successor: LogFile | None = None
     """The commit file of the following version, if the listing shows one."""
     purges: frozenset[str] = frozenset()
@@ -105,6 +111,7 @@ def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listin
     files = []
     odd = []
     purges = set()
+    leftovers = []
     for meta in store.list_level(dialect.log_dir, start_after=after):
         name = meta.path.rpartition("/")[2]
         file = dialect.parse_name(name, meta)
@@ -112,11 +119,13 @@ def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listin
             files.append(file)
         elif name.startswith(PURGE_MARK):
             purges.add(name)
+        elif _TEMPORARY.fullmatch(name):
+            leftovers.append(meta)
         elif name.endswith(".json") and name[:-5].isascii() and name[:-5].isdigit():
             odd.append(name)
     if odd:
         _warn_of_strangers(f"{store.uri}/{dialect.log_dir}", odd[0], len(odd))
-    return replace(listing_of(files, start), purges=frozenset(purges))
+    return replace(listing_of(files, start), purges=frozenset(purges), leftovers=tuple(leftovers))
 
 
 def listing_of(files: Iterable[LogFile], start: int | None = None) -> Listing:
@@ -235,9 +244,16 @@ def segment_of(
             missing, target, listing, dialect, uri, explicit=version is not None, rejected=rejected
         )
     chosen = tuple(commits[number] for number in range(first, target + 1))
-    newest = sound[0].version if sound else -1
-    successor = commits.get(target + 1)
-    return Segment(target, checkpoint, chosen, commits.get(target), newest, successor, listing.purges)
+    return Segment(
+        target,
+        checkpoint,
+        chosen,
+        head=commits.get(target),
+        newest_checkpoint=sound[0].version if sound else -1,
+        newest_checkpoint_bytes=sound[0].size_bytes if sound else 0,
+        successor=commits.get(target + 1),
+        purges=listing.purges,
+    )
 
 
 def reconstructible(

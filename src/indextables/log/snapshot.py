@@ -448,9 +448,13 @@ class Snapshot:
             self.partition_columns, self.settings, where, columns, explain, state.memo, state.fold,
         )  # fmt: skip
 
-    def with_checkpoint(self, version: int) -> Snapshot:
+    def with_checkpoint(self, checkpoint: Checkpoint) -> Snapshot:
         """The same version, aware of a checkpoint that was just written."""
-        segment = replace(self.segment, newest_checkpoint=max(self.segment.newest_checkpoint, version))
+        old = self.segment
+        newest, newest_bytes = max(
+            (old.newest_checkpoint, old.newest_checkpoint_bytes), (checkpoint.version, checkpoint.size_bytes)
+        )
+        segment = replace(old, newest_checkpoint=newest, newest_checkpoint_bytes=newest_bytes)
         return Snapshot(self.source, replace(self._state, segment=segment))
 
     def with_schema(self, schema_string: str) -> Self:

@@ -328,7 +328,11 @@ def refresh_state(source: LogSource, state: State) -> State:
     if old.head is None or here is None or here.identity != old.head.identity:
         # Another file has our version's name: the table was deleted and created again.
         return load_state(source)
-    newest = max(old.newest_checkpoint, *(item.version for item in dialect.checkpoints(listing.files)), -1)
+    newest, newest_bytes = max(
+        (old.newest_checkpoint, old.newest_checkpoint_bytes),
+        *((item.version, item.size_bytes) for item in dialect.checkpoints(listing.files)),
+        (-1, 0),
+    )
     latest = max(commits)
     if latest == old.version:
         if listing.purges == old.purges:
@@ -347,8 +351,15 @@ def refresh_state(source: LogSource, state: State) -> State:
         tail = source.obeying(metadata_of(state)).reduced(fresh, state.tail)
     except NotFoundError:
         return load_state(source)
-    commit_files = (*old.commits, *fresh)
-    segment = Segment(latest, old.checkpoint, commit_files, fresh[-1], newest, purges=listing.purges)
+    segment = Segment(
+        latest,
+        old.checkpoint,
+        (*old.commits, *fresh),
+        head=fresh[-1],
+        newest_checkpoint=newest,
+        newest_checkpoint_bytes=newest_bytes,
+        purges=listing.purges,
+    )
     if _strange(source, segment, state.head, tail) is not None:
         return load_state(source)
     return replace(state, segment=segment, tail=tail)
@@ -362,8 +373,7 @@ def metadata_of(state: State) -> MetadataAction | None:
 def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequence[Action]) -> State:
     """The state after our own commit, without reading the commit back."""
     old = state.segment
-    commits = (*old.commits, file)
-    segment = Segment(file.version, old.checkpoint, commits, file, old.newest_checkpoint, purges=old.purges)
+    segment = replace(old, version=file.version, commits=(*old.commits, file), head=file, successor=None)
     tail = reduce_tail([(file.version, actions)], dialect, state.tail)
     return replace(state, segment=segment, tail=tail)
 

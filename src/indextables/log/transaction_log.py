@@ -19,7 +19,6 @@ from indextables.log.caches import NEWS
 from indextables.log.commit import changes
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule, run_commit
 from indextables.log.commit.report import report
-from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION, check_writable
 from indextables.log.native import write_native_checkpoint
 from indextables.log.reader import LogHandle
@@ -29,11 +28,11 @@ from indextables.log.retention import (
     CleanupResult,
     find_cleanup,
     run_cleanup,
-    sweep_leftovers,
 )
 from indextables.log.segment import Segment
 from indextables.log.skips import eligible, in_cooldown, next_skip
 from indextables.log.snapshot import Snapshot
+from indextables.log.state import load_state
 from indextables.model.actions import Action, AddAction, SkipAction, TxnAction
 from indextables.options import Options, RetentionOptions
 from indextables.runtime import beside
@@ -49,6 +48,11 @@ else:
 logger = logging.getLogger(__name__)
 
 _LONGEST_COOLDOWN_H = 24 * 366 * 1000
+MOST_SINCE_CHECKPOINT = 200
+LONG_TAIL_KEYS = 1_000
+"""Files that commits of this handle may have touched before it builds on a new checkpoint of its own."""
+_CHECKPOINT_SHARE = 4
+"""A checkpoint waits while the versions since the last one have less than one in so many of its bytes."""
 _LOOK_HOLDS_S = 60.0
 """A split that is younger than this is never purged, so a writer need not look for marks again."""
 
@@ -247,7 +251,6 @@ class TransactionLog(LogHandle):
             return CleanupResult()
         check_writable(snapshot.protocol, self.uri)
         result = run_cleanup(self._source, self.expired(snapshot, rules), rules)
-        sweep_leftovers(self.store, NATIVE.log_dir)
         if self._caches is not None:
             self._caches.version_list.invalidate()
         return result
@@ -309,9 +312,23 @@ class TransactionLog(LogHandle):
         features = snapshot.protocol.reader_features or ()
         if PARQUET_CHECKPOINT not in features and writer.prefers_parquet(snapshot, snapshot.settings):
             snapshot = self._allow_parquet() or snapshot
-        write_native_checkpoint(snapshot)
-        self._adopt(snapshot.with_checkpoint(snapshot.version))
+        checkpoint = write_native_checkpoint(snapshot)
+        self._adopt(self._rebased(snapshot) or snapshot.with_checkpoint(checkpoint))
         return snapshot.version
+
+    def _rebased(self, snapshot: Snapshot) -> Snapshot | None:
+        """The version built on its own checkpoint if its tail is long; None if it is not, or that failed.
+
+        A handle that commits for days would else hold every add since it was opened, and encode all of them
+        for each checkpoint.
+        """
+        if sum(snapshot.state.tail.size()) <= LONG_TAIL_KEYS:
+            return None
+        try:
+            return Snapshot(self._source, load_state(self._source, snapshot.version))
+        except Error as failed:
+            logger.info("%s: the new checkpoint is not used yet: %s", self.uri, failed)
+            return None
 
     def _allow_parquet(self) -> Snapshot | None:
         """Raise the protocol to allow Parquet checkpoints; None if that failed and they remain JSON."""
@@ -345,9 +362,10 @@ class TransactionLog(LogHandle):
         checkpoint, segment = snapshot.settings.checkpoint, snapshot.segment
         if not checkpoint.enabled:
             return False
-        return is_due(segment.version, segment.newest_checkpoint, checkpoint.interval) or is_overdue(
-            segment, self.runtime.clock.now_ms()
-        )
+        due = is_due(segment.version, segment.newest_checkpoint, checkpoint.usual_interval)
+        if due and checkpoint.interval is None:
+            due = not can_wait(segment, checkpoint.usual_interval)
+        return due or is_overdue(segment)
 
 
 def is_due(version: int, newest_checkpoint: int, interval: int) -> bool:
@@ -357,20 +375,34 @@ def is_due(version: int, newest_checkpoint: int, interval: int) -> bool:
     return version % interval == 0 or version - max(newest_checkpoint, 0) >= interval
 
 
-def is_overdue(segment: Segment, now_ms: int) -> bool:
-    """Whether the newest checkpoint (or, if there is none, the table) is half a day old.
+def can_wait(segment: Segment, interval: int) -> bool:
+    """Whether a checkpoint that is due can wait: it would cost more than the versions since the last one.
 
-    Cleanup follows a checkpoint, so this keeps cleanup going on a table that is rarely written.
+    Written at every tenth of many small commits, checkpoints of everything are quadratic in bytes. The first
+    two never wait, and none waits for more than `MOST_SINCE_CHECKPOINT` versions.
     """
-    newest, base = segment.newest_checkpoint, segment.checkpoint
-    if segment.version <= max(newest, 0):
+    since = segment.version - segment.newest_checkpoint
+    if segment.newest_checkpoint < 0 or segment.version <= 2 * interval or since >= MOST_SINCE_CHECKPOINT:
+        return False
+    tail_bytes = sum(file.size for file in segment.commits[-since:])
+    return tail_bytes * _CHECKPOINT_SHARE < segment.newest_checkpoint_bytes
+
+
+def is_overdue(segment: Segment) -> bool:
+    """Whether the newest version is half a day younger than the newest checkpoint, or than the table.
+
+    Both are times of the store. Cleanup follows a checkpoint, so this keeps cleanup going on a table that is
+    rarely written.
+    """
+    newest, base, head = segment.newest_checkpoint, segment.checkpoint, segment.head
+    if segment.version <= max(newest, 0) or head is None:
         return False
     if base is not None and base.version >= newest:
         since_ms = base.files[0].modified_ms
     else:
         at = max(newest, 0) - segment.commits[0].version
         since_ms = segment.commits[at].modified_ms
-    return now_ms - since_ms >= SLACK_MS
+    return head.modified_ms - since_ms >= SLACK_MS
 
 
 def _upgrade(reader: int, writer: int, features: Collection[str]) -> CommitPlan:

@@ -309,6 +309,38 @@ def keep_statistics(add: AddAction, columns: Collection[str]) -> AddAction:
     return replace(add, **changes) if changes else add
 
 
+class Bounds(msgspec.Struct, gc=False):
+    """The statistics of an add by their names in the log; nothing else of it is decoded."""
+
+    minValues: dict[str, Any] | None = None  # noqa: N815 - wire name
+    maxValues: dict[str, Any] | None = None  # noqa: N815 - wire name
+    stats: str | None = None
+
+
+def may_change(bounds: Bounds, settings: StatsOptions, columns: Collection[str] | None) -> bool:
+    """Whether `truncate_add`, or `keep_statistics` with these columns, can change an add; a cheap look.
+
+    `columns` are lower-case names; None where every column keeps its statistics.
+    """
+    limit = settings.shortest_limit() if settings.truncation_enabled else None
+    for values in (bounds.minValues, bounds.maxValues):
+        if values and limit is not None and _has_longer(values, limit):
+            return True
+        if values and columns is not None and any(name.lower() not in columns for name, _ in _leaves(values)):
+            return True
+    text = bounds.stats
+    if text is None or (columns is None and (limit is None or len(text) <= limit)):
+        return False
+    return "minValues" in text or "maxValues" in text
+
+
+def _has_longer(values: Values, limit: int) -> bool:
+    return any(
+        len(value) > limit if type(value) is str else isinstance(value, dict) and _has_longer(value, limit)
+        for value in values.values()
+    )
+
+
 Pair = tuple[Values | None, Values | None]
 
 

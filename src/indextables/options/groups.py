@@ -39,7 +39,11 @@ class CheckpointOptions:
     """When and how checkpoints are written and read."""
 
     enabled: bool = option("checkpoint.enabled", True, BOOLEAN, "Write checkpoints after commits.")
-    interval: int = option("checkpoint.interval", 10, POSITIVE, "Versions between two checkpoints.")
+    interval: int | None = option(
+        "checkpoint.interval", None, auto_or(POSITIVE),
+        "Versions between two checkpoints. If unset, 10, and from the third checkpoint on it waits until the "
+        "versions since the last one have a quarter of its bytes, but not for more than 200 versions.",
+    )  # fmt: skip
     parallelism: int | None = option(
         "checkpoint.parallelism", None, POSITIVE,
         "Log files read at the same time; if unset, 4 on a local disk and 32 on an object store. As a table "
@@ -63,6 +67,11 @@ class CheckpointOptions:
         "Format of checkpoints; `auto` is JSON up to `checkpoint.actionsPerPart` files, else Parquet. The "
         "first Parquet checkpoint raises the table to protocol 3/3.",
     )  # fmt: skip
+
+    @property
+    def usual_interval(self) -> int:
+        """The interval that is set, or else the one for a table whose checkpoints are small."""
+        return self.interval or 10
 
     def prefers_parquet(self, num_files: int) -> bool:
         """Whether a checkpoint of `num_files` adds should be Parquet, if the table's protocol allows it."""

@@ -15,7 +15,7 @@ from indextables.display.plain import size_text
 from indextables.errors import Error
 from indextables.lazy import pc
 from indextables.log.segment import ranges
-from indextables.log.transaction_log import TransactionLog
+from indextables.log.transaction_log import MOST_SINCE_CHECKPOINT, TransactionLog
 from indextables.model.names import quoted_name, quoted_text
 from indextables.ops.maintain.describe import Description
 from indextables.ops.maintain.purge import PurgeRequest
@@ -113,7 +113,8 @@ def _purge(log: TransactionLog, state: Description, path: str) -> list[Recommend
 
 def _checkpoint(log: TransactionLog, state: Description, path: str) -> list[Recommendation]:
     behind = state.version - (state.checkpoint_version or 0)
-    if behind <= 2 * log.snapshot().settings.checkpoint.interval:
+    interval = log.snapshot().settings.checkpoint.interval
+    if behind <= (MOST_SINCE_CHECKPOINT if interval is None else 2 * interval):
         return []
     text = f"The newest checkpoint is {behind:,} versions behind, and every reader reads them one by one."
     effect = f"A reader begins at version {state.version:,} and reads no older commit."

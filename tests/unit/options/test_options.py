@@ -13,7 +13,7 @@ from indextables.options import KEYS, Options
 
 def test_the_defaults_are_those_of_the_documentation():
     options = Options.of()
-    assert options.checkpoint.interval == 10
+    assert (options.checkpoint.interval, options.checkpoint.usual_interval) == (None, 10)
     assert options.retention.log_ms == 30 * 24 * 3600 * 1000
     assert options.transaction.max_attempts == 10
     assert options.stats.max_length == 1024
@@ -53,7 +53,7 @@ def test_a_property_that_cannot_be_is_ignored_by_itself(caplog):
     properties = {"checkpoint.interval": "often", "stats.truncation.maxLength": "7"}
     resolved = Options.of({"write.maxRowsPerSplit": 5}).over(properties, "s3://bucket/t")
     assert (resolved.checkpoint.interval, resolved.stats.max_length, resolved.write.max_rows_per_split) == (
-        10,
+        None,
         7,
         5,
     )

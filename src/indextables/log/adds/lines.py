@@ -20,6 +20,7 @@ from indextables.errors import CorruptLogError
 from indextables.lazy import pc
 from indextables.model.actions import AddAction, action_from_wire, action_to_wire
 from indextables.model.lines import source_of
+from indextables.model.truncation import Bounds
 
 CHUNK_LINES = 4096
 _CHUNK_BYTES = 4 << 20
@@ -35,6 +36,7 @@ class _WithPath(msgspec.Struct, gc=False):
 
 PATH_DECODER = msgspec.json.Decoder(_WithPath)
 _MANY_PATHS = msgspec.json.Decoder(list[_WithPath])
+_MANY_BOUNDS = msgspec.json.Decoder(list[Bounds])
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
@@ -152,6 +154,15 @@ def line_paths(lines: pa.BinaryArray, name: str) -> pa.StringArray:
         # One at a time, so that the error is about the first line that cannot be read.
         paths = [decode_path(line[: -len(LINE_END)], name) for line in lines.to_pylist()]
     return pa.array(paths, pa.string())
+
+
+def line_bounds(lines: pa.BinaryArray) -> list[Bounds] | None:
+    """The statistics of lines; None if one of them has to be read as a whole action."""
+    try:
+        bounds = _MANY_BOUNDS.decode(b"[" + line_chunk(lines)[: -len(LINE_END)] + b"]")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return bounds if len(bounds) == len(lines) else None
 
 
 def text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:

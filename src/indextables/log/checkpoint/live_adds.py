@@ -13,7 +13,6 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from indextables.lazy import pc
 from indextables.log.adds.columns import AddLeaf, check_increasing, disordered
 from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import (
@@ -22,6 +21,7 @@ from indextables.log.adds.lines import (
     encode_add,
     join_lines,
     line_array,
+    line_bounds,
     line_paths,
     lines_adds,
     search_paths,
@@ -30,7 +30,7 @@ from indextables.log.checkpoint.reader import open_checkpoint
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.stats import indexed_columns, truncate_add
-from indextables.model.truncation import Truncated, keep_statistics
+from indextables.model.truncation import Truncated, keep_statistics, may_change
 from indextables.options import Options
 from indextables.records import dataclass
 
@@ -117,18 +117,21 @@ def _shortened(
 ) -> pa.RecordBatch:
     """Cut statistics over the limit, and those of columns that a suggestion leaves out.
 
-    Only lines that can hold such a value are decoded.
+    Of every line only the statistics are decoded; of those that have such a value, the whole add.
     """
     stats = options.stats
     adapted = stats.adapted()
     if not stats.truncation_enabled and adapted is stats:
         return batch
     lines = batch.column(0)
-    least = stats.shortest_limit() if adapted is stats else 0
-    suspects = np.flatnonzero(pc.greater(pc.binary_length(lines), least).to_numpy(zero_copy_only=False))
     schema, partitions = snapshot.schema, snapshot.partition_columns
     columns = (
         None if adapted is stats else {leaf.name for leaf in indexed_columns(schema, adapted, partitions)}
+    )
+    names = None if columns is None else {name.lower() for name in columns}
+    every = line_bounds(lines)
+    suspects = np.flatnonzero(
+        np.ones(len(lines), bool) if every is None else [may_change(bounds, stats, names) for bounds in every]
     )
     order = np.arange(len(lines))
     changed: list[bytes] = []

@@ -17,6 +17,7 @@ import logging
 import math
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -95,7 +96,6 @@ class Written:
     checkpoint: Checkpoint
     size: int
     """Number of actions."""
-    size_bytes: int
     parts: int | None
 
 
@@ -183,9 +183,10 @@ def _publish(snapshot: Snapshot, file_format: str, head: Mapping[str, Any], part
         return None
     others = 2 + len(head["mergeskip"]) + len(head["txn"])
     size_bytes = len(data) + sum(entry.size_in_bytes for entry in entries)
-    checkpoint = _reference(name, version, file_format, data, parts.actions)
+    checkpoint = _reference(name, version, file_format, data)
     _log.info("Created checkpoint at version %d with %d active files", version, parts.actions)
-    return Written(checkpoint, parts.actions + others, size_bytes, len(entries) or None)
+    checkpoint = replace(checkpoint, num_files=parts.actions, size_bytes=size_bytes)
+    return Written(checkpoint, parts.actions + others, len(entries) or None)
 
 
 def _content(store: Store, name: str) -> bytes | None:
@@ -208,9 +209,9 @@ def _is_of(data: bytes, written: Written) -> bool:
     return written.checkpoint.checksum == hashlib.sha256(data).hexdigest()
 
 
-def _reference(name: str, version: int, file_format: str, data: bytes, num_files: int | None) -> Checkpoint:
+def _reference(name: str, version: int, file_format: str, data: bytes) -> Checkpoint:
     file = LogFile(name, version, "checkpoint", len(data), format=file_format)
-    return Checkpoint(version, file_format, (file,), hashlib.sha256(data).hexdigest(), num_files)
+    return Checkpoint(version, file_format, (file,), hashlib.sha256(data).hexdigest())
 
 
 def _present(store: Store, version: int, file_format: str) -> Written | None:
@@ -219,7 +220,7 @@ def _present(store: Store, version: int, file_format: str) -> Written | None:
     data = _content(store, name)
     if data is None:
         return None
-    reference = _reference(name, version, file_format, data, None)
+    reference = _reference(name, version, file_format, data)
     try:
         head = NativeCheckpointReader().head(store, reference)
         opened = open_checkpoint(store, reference)
@@ -232,7 +233,7 @@ def _present(store: Store, version: int, file_format: str) -> Written | None:
     size = count + 1 + (head.protocol is not None) + len(head.skips) + len(head.txns)
     size_bytes = len(data) + sum(part.size_in_bytes for part in opened.parts or ())
     parts = None if opened.parts is None else len(opened.parts)
-    return Written(_reference(name, version, file_format, data, count), size, size_bytes, parts)
+    return Written(replace(reference, num_files=count, size_bytes=size_bytes), size, parts)
 
 
 def write_hint(store: Store, written: Written, clock: Clock) -> None:
@@ -246,7 +247,7 @@ def write_hint(store: Store, written: Written, clock: Clock) -> None:
     hint = {
         "version": checkpoint.version,
         "size": written.size,
-        "sizeInBytes": written.size_bytes,
+        "sizeInBytes": checkpoint.size_bytes,
         "numFiles": checkpoint.num_files,
         "createdTime": clock.now_ms(),
         "checksum": checkpoint.checksum,

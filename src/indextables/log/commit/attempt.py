@@ -84,11 +84,12 @@ def run_commit(
         check_schema(plan, first, base, actions)
         check_splits(base.store, actions, plan.purges, base.segment.purges)
         lines = _finish(plan, base, actions, commit_id)
-        data = pack(NATIVE.encode_commit(lines), base.settings.compression)
+        text = NATIVE.encode_commit(lines)
+        data = pack(text, base.settings.compression)
         file = place(Attempt(base.source, base.version + 1, data, commit_id, base.segment.head))
         if file is not None:
             done = Committed(base.version + 1, attempts, conflicts, written=True, actions=lines)
-            return done, _after(base, lines, file)
+            return done, _after(base, text, file)
         conflicts += 1
         _pause(base, plan, stuck, attempts)
         newer = look()
@@ -152,11 +153,16 @@ def _pause(base: Snapshot, plan: CommitPlan, stuck: int, attempts: int) -> None:
     pause(transaction, stuck, base.runtime.clock)
 
 
-def _after(base: Snapshot, lines: Sequence[Action], file: LogFile) -> Snapshot | None:
-    """The snapshot after our own commit, made without reading the commit back; None when that fails."""
+def _after(base: Snapshot, text: bytes, file: LogFile) -> Snapshot | None:
+    """The snapshot after our own commit, from the text that was put; None when that fails.
+
+    The actions are those that a reader of the file gets. Their text stays with them, so that a checkpoint
+    copies it instead of encoding every add again.
+    """
     source, version = base.source, base.version + 1
     try:
-        return Snapshot(source, advance_state(base.state, source.dialect, file, lines))
+        actions = source.dialect.decode_commit(text, name=file.name, version=version)
+        return Snapshot(source, advance_state(base.state, source.dialect, file, actions))
     except Exception:  # the commit is durable, and its caller must hear so
         logger.warning(
             "%s: version %d is written but cannot be read back yet", base.store.uri, version, exc_info=True

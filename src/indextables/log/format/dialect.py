@@ -80,6 +80,8 @@ class Checkpoint:
     """The table it belonged to when its head was first read; another id later means another file."""
     beside_parts: bool = False
     """Whether the listing shows parts of the same version and format."""
+    size_bytes: int = 0
+    """The size of its files together, parts included; 0 if unknown."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -296,13 +298,18 @@ class NativeDialect(LogNames):
         """One candidate per main file, newest first; Parquet before JSON where both exist."""
         mains = [file for file in files if file.kind == "checkpoint"]
         mains.sort(key=lambda file: (file.version, file.format == "parquet"), reverse=True)
-        parted = {(file.version, file.format) for file in files if file.kind == "part"}
+        parts_bytes: dict[tuple[int, str | None], int] = {}
+        for file in files:
+            if file.kind == "part":
+                key = file.version, file.format
+                parts_bytes[key] = parts_bytes.get(key, 0) + file.size
         return [
             Checkpoint(
                 file.version,
                 file.format or "json",
                 (file,),
-                beside_parts=(file.version, file.format) in parted,
+                beside_parts=(file.version, file.format) in parts_bytes,
+                size_bytes=file.size + parts_bytes.get((file.version, file.format), 0),
             )
             for file in mains
         ]

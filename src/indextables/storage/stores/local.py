@@ -12,7 +12,7 @@ into it. Exactly one writer still wins there, but a reader may meet the file whi
 crash may leave it cut short.
 """
 
-# ruff: noqa: PTH100, PTH108, PTH116
+# ruff: noqa: PTH100, PTH108, PTH116, PTH208
 # because a path given by the user is used character by character
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from indextables.errors import NotFoundError, StorageError
@@ -116,8 +116,18 @@ class LocalStore:
     def list_level(self, prefix: str = "", start_after: str | None = None) -> Listing:
         """The objects directly in a directory, sorted."""
         directory = directory_path(prefix, uri=self._uri)
+        above = sort_key(f"{directory}/" if directory else "")
         first = sort_key(start_after or "")
-        objects = (self._listed(path, entry) for key, path, entry in self._entries(directory) if key > first)
+        if first.startswith(above):
+            after = first[len(above) :]
+        elif first > above:
+            return []
+        else:
+            after = b""
+        # Names alone are cheap; what is known of a file costs a call for each, so only later ones pay it.
+        names = sorted(name for name in self._names(directory) if name > after)
+        paths = [os.fsdecode(above + name) for name in names]
+        objects = (self._listed(path, f"{self._root}/{path}") for path in paths)
         return [meta for meta in objects if meta is not None]
 
     def put(self, path: str, data: bytes) -> None:
@@ -198,8 +208,16 @@ class LocalStore:
                 # Below a directory that sorts first, only the one that holds `first` has later paths.
                 if key > first or first.startswith(key):
                     yield from self._walk(path, first)
-            elif key > first and (meta := self._listed(path, entry)) is not None:
+            elif key > first and (meta := self._listed(path, entry.path)) is not None:
                 yield meta
+
+    def _names(self, directory: str) -> Sequence[bytes]:
+        try:
+            return os.listdir(os.fsencode(f"{self._root}/{directory}" if directory else self._root))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise self._failed("list", directory, error) from error
 
     def _entries(self, directory: str) -> _Entries:
         """The names in a directory in listing order; a directory sorts as its name and a slash."""
@@ -218,10 +236,10 @@ class LocalStore:
         entries.sort(key=lambda item: item[0])
         return entries
 
-    def _listed(self, path: str, entry: os.DirEntry[str]) -> ObjectMeta | None:
-        """The object of a directory entry; None if it is not a file or no longer exists."""
+    def _listed(self, path: str, full: str) -> ObjectMeta | None:
+        """The object of a name in a directory; None if it is not a file or no longer exists."""
         try:
-            status = entry.stat()
+            status = os.stat(full)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from hashlib import sha256
 
 import msgspec
 import pytest
 
 from indextables.errors import CorruptLogError, OptionError, StorageError
+from indextables.log.format.dialect import LogFile
 from indextables.log.format.protocol import PARQUET_CHECKPOINT
-from indextables.log.transaction_log import is_due
+from indextables.log.segment import Segment
+from indextables.log.transaction_log import can_wait, is_due
 from support.builder import HINT, LOG_DIR, LogBuilder, add, checkpoint_path, commit_path, paths_of
 from support.faults import Around, CountingStore
 
@@ -70,6 +73,98 @@ def test_a_checkpoint_is_due_at_multiples_or_that_far_from_the_last():
     assert is_due(10, 9, 10)
     assert not is_due(10, 10, 10)
     assert not is_due(0, -1, 10)
+
+
+def checkpoint_versions(builder):
+    return [int(name[:20]) for name in builder.names() if name.endswith(".checkpoint.json")]
+
+
+def test_a_checkpoint_waits_for_a_quarter_of_the_bytes_of_the_last_one():
+    """C1: the first two stand at 10 and 20."""
+    builder = LogBuilder(options=KEEP_ALL).create()
+    log = builder.log()
+    log.add_files([add(sha256(b"%d" % number).hexdigest()) for number in range(3_000)])
+    for number in range(119):
+        log.add_files([add(f"later {number:05}")])
+    first, second, third = checkpoint_versions(builder)
+    assert (first, second) == (10, 20)
+    sizes = [builder.store.head(commit_path(version)).size for version in range(second + 1, third + 1)]
+    quarter = builder.store.head(checkpoint_path(second)).size / 4
+    assert sum(sizes[:-1]) < quarter <= sum(sizes)
+    assert len(paths_of(builder.log())) == 3_119
+
+
+def test_no_checkpoint_waits_for_more_than_200_versions():
+    """C1: however large the last one is."""
+
+    def segment(newest, version, checkpoint_bytes):
+        commits = tuple(LogFile(f"{at:020}.json", at, "commit", 100) for at in range(newest + 1, version + 1))
+        return Segment(
+            version, None, commits, newest_checkpoint=newest, newest_checkpoint_bytes=checkpoint_bytes
+        )
+
+    assert can_wait(segment(20, 219, 10**9), 10)
+    assert not can_wait(segment(20, 220, 10**9), 10)
+    assert can_wait(segment(20, 40, 8_001), 10)
+    assert not can_wait(segment(20, 40, 8_000), 10)
+    assert not can_wait(segment(10, 20, 10**9), 10)
+    assert not can_wait(segment(-1, 30, 0), 10)
+
+
+def test_small_checkpoints_do_not_wait():
+    """C1: ten commits have more bytes than a quarter of a checkpoint of few files."""
+    builder = LogBuilder(options=KEEP_ALL).create().appends(60)
+    assert checkpoint_versions(builder) == [10, 20, 30, 40, 50, 60]
+
+
+@pytest.mark.parametrize("door", ["option", "property"])
+def test_an_interval_that_is_set_is_obeyed_to_the_letter(door):
+    """C1."""
+    setting = {"checkpoint.interval": "10"}
+    builder = LogBuilder(options={**KEEP_ALL, **(setting if door == "option" else {})}).create()
+    if door == "property":
+        builder.log().update_properties(setting)
+    log = builder.log()
+    log.add_files([add(f"first {number:05}") for number in range(3_000)])
+    while log.latest_version() < 60:
+        log.add_files([add(f"later {log.latest_version():05}")])
+    assert checkpoint_versions(builder) == [10, 20, 30, 40, 50, 60]
+
+
+def test_a_handle_that_commits_for_long_builds_on_its_own_checkpoints(monkeypatch):
+    """Its tail stays short, and it lists what a fresh handle lists."""
+    monkeypatch.setattr("indextables.log.transaction_log.LONG_TAIL_KEYS", 25)
+    builder = LogBuilder(options=KEEP_ALL).create()
+    log = builder.log()
+    for number in range(67):
+        log.add_files([add(f"file {number:05}")])
+    log.remove_files(["file 00003", "file 00066"])
+    assert sum(log.snapshot().state.tail.size()) < 50
+    assert paths_of(log) == paths_of(builder.log()) == live(builder)
+    assert len(paths_of(log)) == 65
+
+
+def test_statistics_within_the_limit_are_not_decoded_for_a_checkpoint(monkeypatch):
+    """However long the line of an add is; one that has a value over the limit is cut."""
+    from indextables.log.checkpoint import live_adds
+
+    builder = LogBuilder(options=KEEP_ALL).create()
+    names = [f"column{number}" for number in range(40)]
+    bounds = dict.fromkeys(names, "x" * 60)
+    builder.log().add_files(
+        [add(f"{number:03}", min_values=bounds, max_values=bounds) for number in range(50)]
+    )
+    decoded, plain = [], live_adds.lines_adds
+    monkeypatch.setattr(
+        live_adds, "lines_adds", lambda lines, name: decoded.append(len(lines)) or plain(lines, name)
+    )
+    builder.log().checkpoint()
+    assert sum(decoded) == 0
+    limited = builder.log(stats__truncation__maxLength=59)
+    limited.add_files([add("zz")])
+    limited.checkpoint()
+    assert sum(decoded) == 50
+    assert all(not item.min_values for item in builder.log().list_files())
 
 
 def test_a_missed_checkpoint_is_made_up_for():
