@@ -33,7 +33,7 @@ class Contents:
         for add in adds:
             if add.path not in self.known:
                 parts = split_rows(self.reading, add)
-                self.known[add.path] = Counter(row for part in parts for row in part["id"].to_pylist())
+                self.known[add.path] = Counter(row for _, part in parts for row in part["id"].to_pylist())
             total += self.known[add.path]
         return total
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,14 +85,36 @@ def _parquet_checkpoint(data: bytes, fetch: Callable[[str], bytes]) -> dict[str,
 
     head = checkpoint_head(data, "parquet")
     sources = [fetch(f"{LOG_DIR}/{part['path']}") for part in head.get("parts") or ()] or [data]
-    paths = [
-        path
+    adds = [
+        json.loads(text)
         for source in sources
-        for path in pq.read_table(pa.BufferReader(source), columns=["path"], use_threads=False)[
-            "path"
+        for text in pq.read_table(pa.BufferReader(source), columns=["add"], use_threads=False)[
+            "add"
         ].to_pylist()
     ]
-    return {path: {"path": path} for path in paths}
+    return {add["path"]: add for add in adds}
+
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def hidden_by(add: Mapping[str, Any]) -> frozenset[int]:
+    """The rows that the deletion vector of an add names: in a simulation they are few, and stand in the log."""
+    vector = add.get("deletionVector")
+    if vector is None:
+        return frozenset()
+    assert vector["storageType"] == "i", vector
+    text, data = vector["pathOrInlineDv"], b""
+    for at in range(0, len(text), 5):
+        number = 0
+        for letter in text[at : at + 5]:
+            number = number * 85 + _Z85.index(letter)
+        data += number.to_bytes(4, "big")
+    magic, buckets, high, cookie, containers, key, most = struct.unpack_from("<iqIIIHH", data)
+    assert (magic, buckets, high, cookie, containers, key) == (1681511377, 1, 0, 12346, 1, 0), vector
+    rows = struct.unpack_from(f"<{most + 1}H", data, 32)
+    assert len(rows) == vector["cardinality"], vector
+    return frozenset(rows)
 
 
 @dataclass
@@ -106,6 +129,8 @@ class Version:
     rows: Counter[Any]
     actions: list[tuple[str, dict[str, Any]]]
     timestamp: int
+    hidden: dict[str, frozenset[int]] = field(default_factory=dict)
+    """The numbers of the rows that are deleted in a live file, by its path; only of files that have any."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """The newest metaData action up to this version; empty where a repaired log does not tell it."""
 
@@ -180,9 +205,14 @@ class Truth:
             elif effect.path.endswith(".split"):
                 self.contents[effect.path] = effect.at_ms, tuple(self.rows_in(effect.path, effect.data))
 
-    def rows_of(self, live: Iterable[str]) -> Counter[Any]:
-        """All rows of some files, each with how often it is there."""
-        return Counter(row for path in live for row in self.contents.get(path, (0, (("lost", path),)))[1])
+    def rows_of(self, live: Iterable[str], hidden: Mapping[str, frozenset[int]]) -> Counter[Any]:
+        """All rows of some files that are not deleted, each with how often it is there."""
+        return Counter(
+            row
+            for path in live
+            for number, row in enumerate(self.contents.get(path, (0, (("lost", path),)))[1])
+            if number not in hidden.get(path, ())
+        )
 
     def _landed(self, number: int, effect: Effect) -> None:
         assert effect.data is not None
@@ -215,19 +245,23 @@ class Truth:
         before = self.versions.get(self.newest)
         live = set(before.live if before else ())
         removed = [body["path"] for kind, body in actions if kind == "remove"]
-        added = [body["path"] for kind, body in actions if kind == "add"]
+        hidden = dict(before.hidden if before else {})
         for path in removed:
             if path not in live:
                 self.broken("a file is removed once", f"version {number} removes {path}, not live: {intent}")
             live.discard(path)
-        for path in added:
+            hidden.pop(path, None)
+        for body in (body for kind, body in actions if kind == "add"):
+            path = body["path"]
             if path in live:
                 self.broken("a file is added once", f"version {number} adds {path}, live already: {intent}")
             live.add(path)
+            if rows := hidden_by(body):
+                hidden[path] = rows
         info = next((body for kind, body in actions if kind == "commitInfo"), {})
         version = Version(
-            number, at_ms, intent, info.get("operation", "CREATE"), frozenset(live), self.rows_of(live),
-            actions, info.get("timestamp") or 0,
+            number, at_ms, intent, info.get("operation", "CREATE"), frozenset(live),
+            self.rows_of(live, hidden), actions, info.get("timestamp") or 0, hidden,
             next((body for kind, body in actions if kind == "metaData"), before.metadata if before else {}),
         )  # fmt: skip
         self.versions[number] = version
@@ -295,10 +329,13 @@ class Truth:
             return
         assert effect.data is not None
         try:
-            live = checkpoint_of(effect.data, form, files.__getitem__).keys()
+            adds = checkpoint_of(effect.data, form, files.__getitem__)
         except KeyError:
             # A part is gone already: nobody can use this checkpoint, and the end shows that nobody has to.
             return
+        live = adds.keys()
+        if _hidden_in(adds) != version.hidden:
+            self.broken("a checkpoint holds its version", f"that of {number} has other deleted rows")
         if live != version.live:
             self.broken(
                 "a checkpoint holds its version",
@@ -316,13 +353,15 @@ class Truth:
         """The checkpoint that puts a repaired log in the place of a closed one: no row is lost or gained."""
         assert effect.data is not None
         old = self.versions[self.newest]
-        live = frozenset(checkpoint_of(effect.data, form, files.__getitem__))
-        if live != old.live:
+        adds = checkpoint_of(effect.data, form, files.__getitem__)
+        live, hidden = frozenset(adds), _hidden_in(adds)
+        if live != old.live or hidden != old.hidden:
             self.broken("a repaired log has every row", f"version {number}: {effect.intent}")
         head = checkpoint_head(effect.data, form)
         self.versions[number] = Version(
-            number, effect.at_ms, effect.intent, "REPAIR", live, self.rows_of(live), [], 0, head["metaData"]
-        )
+            number, effect.at_ms, effect.intent, "REPAIR", live, self.rows_of(live, hidden), [], 0, hidden,
+            head["metaData"],
+        )  # fmt: skip
         self.switched.add(number)
 
     def _swapped(self, effect: Effect, files: dict[str, bytes]) -> None:
@@ -468,7 +507,8 @@ class Truth:
         version = self.versions.get(number)
         if version is None or any(body.get("dataChange", True) for body in version.bodies("remove")):
             return Counter()
-        return self.rows_of(body["path"] for body in version.bodies("add") if body.get("dataChange", True))
+        paths = (body["path"] for body in version.bodies("add") if body.get("dataChange", True))
+        return self.rows_of(paths, version.hidden)
 
     def kept_for(self, retention_ms: int, now_ms: int) -> list[int]:
         """The versions that are too young for any cleanup, whatever its clock says."""
@@ -586,6 +626,10 @@ def _excusable(intent: Intent) -> bool:
     return type(intent.error).__name__ in {*allowed, "AttemptsExhaustedError"}
 
 
+def _hidden_in(adds: Mapping[str, Mapping[str, Any]]) -> dict[str, frozenset[int]]:
+    return {path: rows for path, add in adds.items() if (rows := hidden_by(add))}
+
+
 def _wrong(truth: Truth, intent: Intent, before: Version, after: Version) -> str | None:
     """What a commit did other than its verb promises; None when it is right."""
     mine = Counter(intent.rows)
@@ -616,7 +660,8 @@ def _wrong(truth: Truth, intent: Intent, before: Version, after: Version) -> str
     if intent.verb == "restore":
         assert intent.version is not None
         wanted = truth.versions.get(intent.version)
-        return None if wanted is not None and after.live == wanted.live else "is not the version to restore"
+        same = wanted is not None and (after.live, after.hidden) == (wanted.live, wanted.hidden)
+        return None if same else "is not the version to restore"
     if after.rows != before.rows:
         lost, more = before.rows - after.rows, after.rows - before.rows
         return f"lost {sorted(lost)[:3]} and gained {sorted(more)[:3]}"

@@ -68,6 +68,8 @@ def plan_table_history(seed: int) -> Plan:
         "mergeOnWrite.enabled": chance.choice(("false", "false", "true")),
         "indexFilters.enabled": chance.choice(("false", "true")),
     }
+    if random.Random(f"vectors:{seed}").random() < 0.5:
+        options |= {"deletionVectors.enabled": "true", "deletionVectors.foldShare": "0.6"}
     if verbs.count("search") > 1:
         # Filters are made at checkpoints, and asked where there are several splits.
         options |= {

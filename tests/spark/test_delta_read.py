@@ -16,10 +16,10 @@ import pytest
 import indextables as it
 from indextables.errors import TableError
 from indextables.log.delta.snapshot import open_snapshot
-from indextables.log.delta.vectors import _B85, _Z85
 from indextables.log.scans import last_scans
 from indextables.options import Options
 from indextables.spark.delta.rows import rows_frame
+from indextables.storage.deletion_vectors import _B85, _Z85
 from indextables.storage.store import open_store
 from support.deltatables import DeltaLog, add, schema_string
 from support.golden import plain

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from indextables.log.delta.vectors import _B85, _Z85
+from indextables.storage.deletion_vectors import _B85, _Z85
 from support.deltatables import DeltaLog, add
 
 

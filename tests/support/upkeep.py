@@ -168,7 +168,7 @@ class RowTable:
     def rows(self, version: int | None = None) -> list[dict[str, Any]]:
         """Every row, file by file in path order."""
         snapshot = self.handle().snapshot(version=version)
-        parts = [part for add in snapshot.adds() for part in split_rows(snapshot.reading, add)]
+        parts = [part for add in snapshot.adds() for _, part in split_rows(snapshot.reading, add)]
         return [row for part in parts for row in part.to_pylist()]
 
     def found(self, query: str) -> list[dict[str, Any]]:

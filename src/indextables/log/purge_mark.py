@@ -20,6 +20,7 @@ from indextables.log.segment import PURGE_MARK
 from indextables.log.state import LogSource
 from indextables.model.actions import Action, AddAction
 from indextables.runtime import in_threads
+from indextables.storage.deletion_vectors import unique_id, vector_file
 from indextables.storage.store import Store, requests_at_once, resolve
 
 
@@ -39,23 +40,30 @@ def drop_marks(source: LogSource, names: Iterable[str]) -> None:
 def check_splits(
     store: Store, actions: Iterable[Action], earlier_marks: Collection[str] | None, marks: Collection[str]
 ) -> None:
-    """Raise MissingSplitError when a PURGE began after the writer did and a split to be committed is gone.
+    """Raise MissingSplitError when a PURGE began after the writer did and a file to be committed is gone.
 
     `earlier_marks` are the ones that were there before the writer began; None if it did not look.
     """
     if not set(marks) - set(earlier_marks or ()):
         return
-    paths = [action.path for action in actions if isinstance(action, AddAction)]
+    adds = [action for action in actions if isinstance(action, AddAction)]
+    paths = [*(add.path for add in adds), *files_of_vectors(adds)]
     for path, present in zip(
         paths, in_threads(lambda path: _exists(store, path), paths, requests_at_once(store)), strict=True
     ):
         if not present:
             raise MissingSplitError(
-                f"{store.uri}: the split {path} was deleted before it was committed, by a PURGE that ran "
+                f"{store.uri}: the file {path} was deleted before it was committed, by a PURGE that ran "
                 "meanwhile. Nothing was committed. Write the rows again, and let PURGE keep files "
                 "for longer than a write takes (purge.defaultRetentionHours).",
                 path=path, uri=store.uri,
             )  # fmt: skip
+
+
+def files_of_vectors(adds: Iterable[AddAction]) -> list[str]:
+    """The paths of the files that hold the deletion vectors of some adds."""
+    ids = {vector for add in adds if (vector := unique_id(add.deletion_vector)) is not None}
+    return sorted({file for one in ids if (file := vector_file(one)) is not None})
 
 
 def _exists(root: Store, path: str) -> bool:

@@ -25,7 +25,7 @@ from indextables.errors import (
 )
 from indextables.lazy import later, pa
 from indextables.log.format.dialect import Checkpoint, Dialect
-from indextables.log.format.protocol import LEGACY, check_readable
+from indextables.log.format.protocol import DELETION_VECTORS, LEGACY, check_readable, has_feature
 from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import (
     LiveFiles,
@@ -55,6 +55,7 @@ from indextables.predicate.prune.missing import log_missing, shows_missing
 from indextables.reading import Reading
 from indextables.records import dataclass
 from indextables.runtime import Runtime
+from indextables.storage.deletion_vectors import number_deleted, vector_file
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Totals:
     num_files: int
     size_bytes: int
     num_records: int | None
-    """None when it is unknown for any file."""
+    """Rows that are not deleted; None when their number is unknown for any file."""
     index_bytes: int = 0
     """The part of the size that search indexes take."""
 
@@ -122,8 +123,10 @@ class Totals:
 class Snapshot:
     """One version of a table. It is immutable: the same call always returns the same result."""
 
-    _summed: ClassVar[tuple[str, ...]] = ("size", "num_records", "index_length")
+    _summed: ClassVar[tuple[str, ...]] = ("size", "num_records", "index_length", "num_deleted")
     """The columns of `files()` from which the sums are computed."""
+    _vectors: ClassVar[str] = "num_deleted"
+    """The column of `files()` that only files with a deletion vector have."""
 
     def __init__(self, source: LogSource, state: State) -> None:
         self.source = source
@@ -411,6 +414,21 @@ class Snapshot:
         column = self.plan(columns=()).files.column("path")
         return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether rows of a live file are deleted by a vector."""
+        if not has_feature(self.protocol, DELETION_VECTORS):
+            return False
+        name = self._vectors
+        return self.once("has vectors", lambda: self.sums((name,)).counts[name] > 0)
+
+    def vector_files(self) -> frozenset[str]:
+        """The paths of the files that hold deletion vectors of the live files."""
+        if not self.has_vectors:
+            return frozenset()
+        ids = self.plan(columns={"dv"}).files.column("dv").unique().to_pylist()
+        return frozenset(file for one in ids if one is not None and (file := vector_file(one)) is not None)
+
     def adds(self, paths: Collection[str] | None = None) -> list[AddAction]:
         """Whole add actions, unknown fields included, sorted by path; of all live files or of some."""
         chosen = None if paths is None else frozenset(paths)
@@ -545,11 +563,12 @@ class Snapshot:
         counts = [add.num_records for add in adds or () if add.num_records is not None]
         if adds is not None and len(counts) == len(adds):
             size, index = sum(add.size for add in adds), sum(add.hotcache_length or 0 for add in adds)
-            return Totals(len(adds), size, sum(counts), index)
+            deleted = sum(number_deleted(add.deletion_vector) for add in adds if add.deletion_vector)
+            return Totals(len(adds), size, sum(counts) - deleted, index)
         # All columns in one query: for a JSON checkpoint even one column means a pass over all the text.
         sums = self.sums(self._summed)
         counted = sums.counts["num_records"] == sums.num_files
-        records = sums.sums["num_records"] if counted else None
+        records = sums.sums["num_records"] - sums.sums.get("num_deleted", 0) if counted else None
         return Totals(sums.num_files, sums.sums["size"], records, sums.sums.get("index_length", 0))
 
     def _read_info(self) -> CommitInfo | None:

@@ -174,6 +174,9 @@ class AddAction:
     num_merge_ops: int | None = _wire(_count, None)
     doc_mapping_json: str | None = _wire(_document, None)
     uncompressed_size_bytes: int | None = _wire(_count, None)
+    deletion_vector: Mapping[str, Any] | None = _wire(_map, None)
+    """The descriptor of the rows that are no longer there, as `storage.deletion_vectors` reads it. Counts and
+    statistics of an add are those of all rows of its file."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -188,6 +191,8 @@ class RemoveAction:
     partition_values: Mapping[str, str | None] | None = _wire(_strings, None)
     size: int | None = _wire(_count, None)
     tags: Mapping[str, str | None] | None = _wire(_strings, None)
+    deletion_vector: Mapping[str, Any] | None = _wire(_map, None)
+    """The deletion vector that the split had."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -31,6 +31,7 @@ from indextables.options.groups import (
     SearchOptions,
     StatsOptions,
     TransactionOptions,
+    VectorOptions,
     WriteOptions,
 )
 from indextables.options.kinds import Kind, parse_size
@@ -58,6 +59,7 @@ __all__ = [
     "SearchOptions",
     "StatsOptions",
     "TransactionOptions",
+    "VectorOptions",
     "WriteOptions",
     "canonical",
     "check_properties",
@@ -89,6 +91,7 @@ class Options:
     replay: ReplayOptions = field(default_factory=ReplayOptions)
     read: ReadOptions = field(default_factory=ReadOptions)
     write: WriteOptions = field(default_factory=WriteOptions)
+    vectors: VectorOptions = field(default_factory=VectorOptions)
     merge: MergeOptions = field(default_factory=MergeOptions)
     purge: PurgeOptions = field(default_factory=PurgeOptions)
     search: SearchOptions = field(default_factory=SearchOptions)

@@ -311,6 +311,21 @@ class WriteOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorOptions:
+    """How rows are deleted."""
+
+    enabled: bool = option(
+        "deletionVectors.enabled", False, BOOLEAN,
+        "Delete rows by naming them in the log, in place of writing their split anew. The first such DELETE "
+        "raises the table to protocol 3/3.",
+    )  # fmt: skip
+    fold_share: float = option(
+        "deletionVectors.foldShare", 0.3, FRACTION,
+        "Share of deleted rows from which a DELETE writes a split anew without them.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class MergeOptions:
     """How small splits are merged."""
 

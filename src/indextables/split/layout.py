@@ -34,6 +34,7 @@ from indextables.split.parquet.fields import FileFields, PairFields, items, valu
 from indextables.split.parquet.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
 from indextables.split.source import SplitFile, cut_short
 from indextables.storage.checksum import crc32
+from indextables.storage.deletion_vectors import DeletionVector, descriptor
 
 if TYPE_CHECKING:
     from indextables.model import stats
@@ -114,10 +115,20 @@ class SplitRef:
     index_length: int | None = None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     num_records: int | None = None
+    """All rows of the file, deleted ones included."""
     footer_crc: str | None = None
     """The footer's checksum according to the log; if None, it is not checked."""
     root: Region | None = None
     row_map: Region | None = None
+    vector: DeletionVector | None = None
+    """Which rows of the split are deleted."""
+
+    @property
+    def live_records(self) -> int | None:
+        """How many rows are not deleted, as far as the log knows."""
+        if self.num_records is None or self.vector is None:
+            return self.num_records
+        return self.num_records - self.vector.cardinality
 
     @classmethod
     def of(cls, add: AddAction) -> SplitRef:
@@ -137,6 +148,7 @@ class SplitRef:
             add.footer_crc,
             Region.from_tag(tags.get(ROOT_TAG)),
             Region.from_tag(tags.get(ROW_MAP_TAG)),
+            None if add.deletion_vector is None else descriptor(add.deletion_vector),
         )
 
     def placed(self, manifest: SplitManifest) -> SplitRef:

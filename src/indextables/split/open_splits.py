@@ -25,7 +25,9 @@ from indextables.reading import Reading
 from indextables.records import dataclass
 from indextables.runtime import in_threads
 from indextables.split.layout import SplitRef, read_footer
+from indextables.split.read import hidden_rows as vectors
 from indextables.split.read import page_cache
+from indextables.split.read.hidden_rows import hidden_rows
 from indextables.split.read.rows import SplitReader, open_reader
 from indextables.split.source import Range, SplitFile
 from indextables.storage.checksum import crc32
@@ -106,7 +108,13 @@ _splits = _OpenSplits()
 
 
 def open_split(store: Store, ref: SplitRef) -> SplitReader:
-    """The rows of a split."""
+    """The rows of a split, without those that its deletion vector hides."""
+    reader = _opened_rows(store, ref)
+    hidden = hidden_rows(store, ref, reader.rows)
+    return reader if hidden is None else reader.hiding(hidden)
+
+
+def _opened_rows(store: Store, ref: SplitRef) -> SplitReader:
     entry = _splits.entry(SplitFile.of(store, ref.path), ref)
     if entry.reader is None:
         if entry.row_map is None:
@@ -190,6 +198,7 @@ def forget_splits() -> None:
     """Clear the cache of splits and of their decoded pages."""
     _splits.clear()
     page_cache.MEMORY.clear()
+    vectors.MEMORY.clear()
 
 
 def _opened(ref: SplitRef, entry: _OpenSplit, options: SearchOptions, *, with_rows: bool) -> Index | None:

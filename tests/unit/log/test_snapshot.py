@@ -42,7 +42,7 @@ def test_files_are_rows_with_typed_values(builder, engine):
     files = builder.log().snapshot().files(engine=engine)
     assert files.column_names == [
         "path", "uri", "size", "modification_time", "num_records", "partition_values", "min", "max", "null_count",
-        "data_change", "index_offset", "index_length", "tags",
+        "data_change", "index_offset", "index_length", "tags", "dv", "num_deleted",
     ]  # fmt: skip
     first, second = files.to_pylist()
     assert first["path"] == "day=2024-01-02/b.split"

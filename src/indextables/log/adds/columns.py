@@ -24,6 +24,7 @@ from indextables.model.arrays import from_values
 from indextables.model.fields import decode_partition_array, decode_stat_array
 from indextables.model.stats import FileStats, of_add
 from indextables.records import dataclass
+from indextables.storage.deletion_vectors import number_deleted, unique_id
 from indextables.storage.store import Store
 
 STRUCTS = ("partition_values", "min", "max", "null_count")
@@ -31,11 +32,14 @@ WIRE = {
     "path": "path", "size": "size", "modification_time": "modificationTime", "num_records": "numRecords",
     "data_change": "dataChange", "index_offset": "hotcacheStartOffset", "index_length": "hotcacheLength",
     "tags": "tags", "partition_values": "partitionValues", "min": "minValues", "max": "maxValues",
+    "dv": "deletionVector",
 }  # fmt: skip
 _BOUNDS = {
-    **dict.fromkeys(("size", "num_records", "index_offset", "index_length"), (0, LARGEST)),
+    **dict.fromkeys(("size", "num_records", "index_offset", "index_length", "num_deleted"), (0, LARGEST)),
     "modification_time": (FIRST_MS, LAST_MS),
 }
+IN_VECTOR = {"dv": unique_id, "num_deleted": number_deleted}
+"""Columns that are read from an add's deletion vector."""
 IN_STATS = {"num_records": "numRecords", "min": "minValues", "max": "maxValues", "null_count": "nullCount"}
 
 
@@ -120,6 +124,10 @@ def to_array(leaf: AddLeaf, values: list[Any]) -> pa.Array:
         return decode_partition_array(from_values(values, pa.string()), leaf.type)
     if leaf.column in {"min", "max"}:
         return decode_stat_array(from_values(values, pa.string()), leaf.type)
+    if leaf.column in IN_VECTOR:
+        if values.count(None) == len(values):
+            return pa.nulls(len(values), leaf.type)
+        values = [None if vector is None else IN_VECTOR[leaf.column](vector) for vector in values]
     if leaf.column == "tags":
         return pa.array([None if tags is None else list(tags.items()) for tags in values], leaf.type)
     return from_values(values, leaf.type)
@@ -134,6 +142,8 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
     "index_offset": attrgetter("hotcache_start_offset"),
     "index_length": attrgetter("hotcache_length"),
     "tags": attrgetter("tags"),
+    "dv": attrgetter("deletion_vector"),
+    "num_deleted": attrgetter("deletion_vector"),
     "num_records": attrgetter("num_records"),
     "min": attrgetter("min_values"),
     "max": attrgetter("max_values"),

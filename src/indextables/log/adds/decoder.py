@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from indextables.log.adds.columns import IN_STATS, WIRE, AddLeaf, adds_columns, to_array
+from indextables.log.adds.columns import IN_STATS, IN_VECTOR, WIRE, AddLeaf, adds_columns, to_array
 from indextables.log.adds.lines import LINE_END, line_chunk, lines_adds
 from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.model.lines import source_of
@@ -42,6 +42,7 @@ _PLAIN: dict[str, tuple[Any, Any]] = {
     "index_offset": (_COUNT | None, None),
     "index_length": (_COUNT | None, None),
     "tags": (dict[str, str | None] | None, None),
+    "dv": (dict[str, Any] | None, None),
 }
 _CHILDREN: dict[str, Any] = {
     "partition_values": _BOUND, "min": _BOUND, "max": _BOUND, "null_count": _COUNT | None,
@@ -78,6 +79,11 @@ def decode_adds(adds: Sequence[AddAction], leaves: tuple[AddLeaf, ...]) -> list[
     return decoder.columns(rows)
 
 
+def _source(leaf: AddLeaf) -> str:
+    """The column of the decoded add from which a leaf is read."""
+    return "dv" if leaf.column in IN_VECTOR else leaf.column
+
+
 class _Decoder:
     """A msgspec type with the fields of some leaves, and where in it each leaf is found."""
 
@@ -92,7 +98,7 @@ class _Decoder:
                 self._name("min", leaf.child)
                 self._name("max", leaf.child)
         self._kinds = {column: _struct(column, names) for column, names in self._names.items()}
-        plain = dict.fromkeys(leaf.column for leaf in leaves if leaf.child is None)
+        plain = dict.fromkeys(_source(leaf) for leaf in leaves if leaf.child is None)
         self._in_add = [*plain, *(column for column in self._names if column in WIRE)]
         self._in_stats = [column for column in (*plain, *self._names) if column in IN_STATS]
         fields = [self._field(column, WIRE) for column in self._in_add]
@@ -129,7 +135,7 @@ class _Decoder:
         for column in self._in_stats if documents else ():
             own[column] = _completed(own.get(column), column, documents)
         nothing = [None] * len(rows)
-        return [to_array(leaf, self._values(leaf, own.get(leaf.column, nothing))) for leaf in self._leaves]
+        return [to_array(leaf, self._values(leaf, own.get(_source(leaf), nothing))) for leaf in self._leaves]
 
     def _values(self, leaf: AddLeaf, own: list[Any]) -> list[Any]:
         return own if leaf.child is None else self._children(leaf.column, leaf.child, own)

@@ -2,7 +2,8 @@
 
 Every replay engine returns this table and the pruner reads it. Statistics are structs
 with one field per leaf column, named by its dotted path. Null means unknown; a string
-minimum or maximum may end with the truncation marker.
+minimum or maximum may end with the truncation marker. Counts and statistics are those of all
+rows of a file; `num_deleted` of them are hidden by its deletion vector, whose unique id is `dv`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from indextables.storage.urls import encode_path
 
 COLUMNS = (
     "path", "uri", "size", "modification_time", "num_records", "partition_values", "min", "max", "null_count",
-    "data_change", "index_offset", "index_length", "tags",
+    "data_change", "index_offset", "index_length", "tags", "dv", "num_deleted",
 )  # fmt: skip
 _TIME = pa.timestamp("ms", tz="UTC")
 _TAGS = pa.map_(pa.string(), pa.string())
@@ -54,6 +55,8 @@ def _files_schema(schema: pa.Schema, partition_columns: tuple[str, ...], names: 
         "index_offset": pa.int64(),
         "index_length": pa.int64(),
         "tags": _TAGS,
+        "dv": pa.string(),
+        "num_deleted": pa.int64(),
     }
     return pa.schema([pa.field(name, types[name]) for name in COLUMNS if name in names])
 

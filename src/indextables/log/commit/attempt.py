@@ -21,7 +21,7 @@ from indextables.log.commit.patience import delay_ms, pause
 from indextables.log.commit.placement import Attempt, place
 from indextables.log.commit.redaction import redacted, without_secrets
 from indextables.log.format.dialect import NATIVE, LogFile
-from indextables.log.format.protocol import check_upgrade, check_writable
+from indextables.log.format.protocol import check_upgrade, check_writable, with_vectors
 from indextables.log.purge_mark import check_splits
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import advance_state
@@ -78,7 +78,7 @@ def run_commit(
         if _already_done(plan, base):
             return Committed(base.version, attempts, conflicts, written=False), base
         check_conflicts(plan, first, base)
-        actions = tuple(plan.build(base))
+        actions = _with_protocol(base, tuple(plan.build(base)))
         if not actions:
             return Committed(base.version, attempts, conflicts, written=False), base
         check_schema(plan, first, base, actions)
@@ -108,6 +108,17 @@ def _already_done(plan: CommitPlan, base: Snapshot) -> bool:
         return False
     last = base.txns.get(plan.txn.app_id)
     return last is not None and last.version >= plan.txn.version
+
+
+def _with_protocol(base: Snapshot, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    """The actions, with the protocol that the first deletion vector of a table needs."""
+    if not any(isinstance(action, AddAction) and action.deletion_vector for action in actions):
+        return actions
+    protocols = [action for action in actions if isinstance(action, ProtocolAction)]
+    raised = with_vectors(protocols[-1] if protocols else base.protocol)
+    if raised in (base.protocol, *protocols):
+        return actions
+    return (raised, *(action for action in actions if not isinstance(action, ProtocolAction)))
 
 
 def _finish(

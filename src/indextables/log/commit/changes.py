@@ -33,6 +33,7 @@ def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = T
             partition_values=add.partition_values,
             size=add.size,
             tags=add.tags,
+            deletion_vector=add.deletion_vector,
         )
         for add in adds
     ]

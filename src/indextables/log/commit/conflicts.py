@@ -5,7 +5,9 @@
 | APPEND          | rebased; if the winner changed the schema, the added files must still fit it    |
 | OVERWRITE       | rebased; with a read version, any foreign data change is an error               |
 | OVERWRITE_WHERE | the same, for changes that can touch the scope                                  |
-| MERGE, DELETE   | rebased; every source must still be live                                        |
+| MERGE, DELETE   | rebased; every source must still be live, with the deletion vector it was read  |
+|                 | with; a DELETE that writes vectors joins its rows to those that others deleted  |
+|                 | of the same source, and a row that both deleted is an error                     |
 | UPSERT          | as DELETE; rows that a foreign commit other than an append wrote in the scope are   |
 |                 | an error, for it may have inserted what this one inserts                        |
 | EXCLUSIVE       | any foreign change of files, schema, properties or protocol is an error         |
@@ -40,6 +42,7 @@ from indextables.model.actions import (
 from indextables.model.constraints import constraints_of
 from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.records import dataclass
+from indextables.storage.deletion_vectors import number_deleted, unique_id
 
 if TYPE_CHECKING:
     from indextables.model import fields, stats
@@ -76,6 +79,9 @@ class CommitPlan:
     """Called once per attempt with the newest version; if it returns no actions, nothing is written."""
     sources: frozenset[str] = frozenset()
     """Paths that must still be live, or the commit fails with a conflict."""
+    vectors: Mapping[str, str | None] = field(default_factory=dict)
+    """The sources whose live rows must still be the same: the unique id of the deletion vector that each had
+    when its rows were read, None for none. Of the other sources, others may delete rows meanwhile."""
     scope: Node | None = None
     """The predicate of OVERWRITE_WHERE, or that of the rows an UPSERT looked for."""
     read_version: int | None = None
@@ -124,7 +130,10 @@ def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     for version, actions in foreign_commits(base, since):
         if plan.rule is Rule.UPSERT and _is_append(actions):
             continue
+        only_lose = _only_lose(actions) if plan.rule is Rule.UPSERT else frozenset()
         for action in actions:
+            if isinstance(action, AddAction) and action.path in only_lose:
+                continue
             reason = _reason(plan, action, base)
             if reason:
                 raise ConflictError(
@@ -166,8 +175,22 @@ def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     if base is not first and same_base:
         # All sources were live when the commit began, and all later changes are in the tail.
         gone = sorted(path for path in plan.sources if path in base.state.tail.removed)
+        live = [add for path in plan.vectors if (add := base.state.tail.adds.get(path)) is not None]
     else:
-        gone = sorted(plan.sources - {add.path for add in base.adds(plan.sources)})
+        live = base.adds(plan.sources)
+        gone = sorted(plan.sources - {add.path for add in live})
+    changed = sorted(
+        add.path
+        for add in live
+        if add.path in plan.vectors and unique_id(add.deletion_vector) != plan.vectors[add.path]
+    )
+    if changed and not gone:
+        raise ConflictError(
+            f"{base.store.uri}: {plan.operation} has read rows of {changed[0]} that another writer has "
+            "deleted or changed meanwhile; nothing was committed. Read the table again and repeat the "
+            "operation.",
+            paths=changed, version=base.version, operation=plan.operation, uri=base.store.uri,
+        )  # fmt: skip
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise ConflictError(
@@ -229,6 +252,18 @@ def _is_append(actions: Iterable[Action]) -> bool:
     """Whether a commit says that it only added rows and has read none."""
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     return info is not None and info.operation == APPENDED
+
+
+def _only_lose(actions: Iterable[Action]) -> frozenset[str]:
+    """The paths of files of which a commit deletes some rows and adds none."""
+    before = {action.path: action for action in actions if isinstance(action, RemoveAction)}
+    return frozenset(
+        action.path
+        for action in actions
+        if isinstance(action, AddAction)
+        and action.path in before
+        and number_deleted(action.deletion_vector) > number_deleted(before[action.path].deletion_vector)
+    )
 
 
 def _reason(plan: CommitPlan, action: Action, base: Snapshot) -> str | None:

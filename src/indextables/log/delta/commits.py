@@ -18,10 +18,10 @@ import msgspec
 
 from indextables.errors import CorruptLogError
 from indextables.log.delta.paths import ADVICE, decode_path, key_path
-from indextables.log.delta.vectors import unique_id
 from indextables.log.format.dialect import decode_lines
 from indextables.model.actions import LARGEST, Action, AddAction, RemoveAction, action_from_wire
 from indextables.model.lines import LazyAction, lazy_action
+from indextables.storage.deletion_vectors import unique_id
 
 _NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 _LONG = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
@@ -98,7 +98,8 @@ class DeltaAdd(LazyAction, AddAction):
             "data_change": wire.dataChange,
             "stats": wire.stats,
             "tags": wire.tags,
-            "extra": _extra(wire),
+            "deletion_vector": _vector(wire),
+            "extra": _NO_EXTRA,
         }
 
 
@@ -118,11 +119,12 @@ class DeltaRemove(LazyAction, RemoveAction):
 
     def read_fields(self) -> Mapping[str, Any]:
         """The fields, from the decoded line."""
-        return {"data_change": self.source.dataChange, "extra": _extra(self.source)}
+        wire = self.source
+        return {"data_change": wire.dataChange, "deletion_vector": _vector(wire), "extra": _NO_EXTRA}
 
 
-def _extra(wire: _Add | _Remove) -> Mapping[str, Any]:
-    return _NO_EXTRA if wire.deletionVector is None else {"deletionVector": wire.deletionVector.wire()}
+def _vector(wire: _Add | _Remove) -> Mapping[str, Any] | None:
+    return None if wire.deletionVector is None else wire.deletionVector.wire()
 
 
 def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
@@ -131,7 +133,7 @@ def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
     if isinstance(action, (DeltaAdd, DeltaRemove)) and action.source.deletionVector is None:
         path = action.path
         return (key_path(path) if path.startswith("file:") else path), None
-    return key_path(action.path), unique_id(action.extra.get("deletionVector"))
+    return key_path(action.path), unique_id(action.deletion_vector)
 
 
 def decode_commit(data: bytes, *, name: str, version: int, engine: str | None = None) -> list[Action]:
@@ -212,7 +214,7 @@ def _is_text(value: str) -> bool:
 def _decoded(action: Action, name: str, version: int) -> Action:
     if not isinstance(action, AddAction | RemoveAction):
         return action
-    vector = action.extra.get("deletionVector")
+    vector = action.deletion_vector
     if vector is not None:
         try:
             msgspec.convert(vector, _Vector)

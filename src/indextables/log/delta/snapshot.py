@@ -61,6 +61,7 @@ class DeltaSnapshot(Snapshot):
     """One version of a Delta table."""
 
     _summed = ("size", "num_records")
+    _vectors = "dv"
 
     def _require_readable(self) -> None:
         """Check that protocol and metadata are supported, before anything else is used."""

@@ -15,7 +15,9 @@ FEATURES_FROM = 3
 PARQUET_CHECKPOINT = "parquetCheckpoint"
 CHECK_CONSTRAINTS = "checkConstraints"
 """A feature of writers: the table may have constraints, and every row that is written is checked."""
-FEATURES = frozenset({PARQUET_CHECKPOINT, CHECK_CONSTRAINTS})
+DELETION_VECTORS = "deletionVectors"
+"""A feature of readers and writers: a file of the table may have rows that are no longer there."""
+FEATURES = frozenset({PARQUET_CHECKPOINT, CHECK_CONSTRAINTS, DELETION_VECTORS})
 CLOSED = "closed"
 """The writer feature that no writer has: REPAIR ... SWAP adds it with the last version of the old log."""
 CLOSED_BY = "closedBy"
@@ -108,6 +110,23 @@ def with_constraints(protocol: ProtocolAction) -> ProtocolAction:
         min_reader_version=0, min_writer_version=FEATURES_FROM, writer_features=(CHECK_CONSTRAINTS,)
     )
     return merged(protocol, writer_only)
+
+
+def has_feature(protocol: ProtocolAction, name: str) -> bool:
+    """Whether readers of the table need a feature."""
+    return name in (protocol.reader_features or ())
+
+
+def with_vectors(protocol: ProtocolAction) -> ProtocolAction:
+    """The least protocol that keeps everybody out who would take deleted rows for live ones."""
+    if has_feature(protocol, DELETION_VECTORS):
+        return protocol
+    names = (DELETION_VECTORS,)
+    feature = ProtocolAction(
+        min_reader_version=FEATURES_FROM, min_writer_version=FEATURES_FROM,
+        reader_features=names, writer_features=names,
+    )  # fmt: skip
+    return merged(protocol, feature)
 
 
 def closed(protocol: ProtocolAction, repair: str, command: str) -> ProtocolAction:

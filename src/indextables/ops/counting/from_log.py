@@ -2,7 +2,8 @@
 
 Such a file has one value for every key (a partition value, a column whose minimum and
 maximum are equal, all nulls, or bounds within one bucket), and all its rows match the
-filter. It is not read. If the log does not know enough, the file is read.
+filter. It is not read. If the log does not know enough, the file is read: so is one of which rows
+are deleted, since its statistics are those of all its rows.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class LogCounts:
         """
         keys, answered = self.constant_keys(aggregation)
         states = [self._state(state) for state in layout.states]
-        answered = pc.and_(answered, all_match)
+        answered = pc.and_(answered, pc.and_(all_match, pc.is_null(whole(self._files.column("num_deleted")))))
         for one in states:
             answered = pc.and_(answered, pc.fill_null(one.is_exact, False))
         table = pa.Table.from_arrays([*keys, *(one.values for one in states)], schema=layout.schema)

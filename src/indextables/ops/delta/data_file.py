@@ -30,11 +30,11 @@ from indextables.errors import (
 )
 from indextables.lazy import pq
 from indextables.log.delta.columns import DeltaColumns
-from indextables.log.delta.vectors import DeletionVector, deleted_rows
 from indextables.ops.delta.conform import conform, find
 from indextables.ops.delta.row_groups import groups_to_read
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
+from indextables.storage.deletion_vectors import DeletionVector, deleted_rows
 from indextables.storage.ranged_file import RangedFile
 from indextables.storage.store import Store, resolve
 

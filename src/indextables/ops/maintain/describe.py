@@ -33,6 +33,7 @@ from indextables.model.actions import (
     encode_action,
 )
 from indextables.model.types import type_to_sql
+from indextables.ops.read.matching import live_lengths
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.records import dataclass
 from indextables.storage.store import open_store
@@ -369,7 +370,9 @@ def property_rows(properties: Mapping[str, str | None], key: str | None, uri: st
 
 def partition_rows(snapshot: Snapshot) -> pa.Table:
     """One row per partition, in the order of its values; a table without partition columns is an error."""
-    return partitions_of(snapshot, snapshot.plan(columns=("partition_values", "num_records", "size")).files)
+    files = snapshot.plan(columns=("partition_values", "num_records", "num_deleted", "size")).files
+    at = files.schema.get_field_index("num_records")
+    return partitions_of(snapshot, files.set_column(at, "num_records", live_lengths(files)))
 
 
 def partitions_of(snapshot: Snapshot, files: pa.Table) -> pa.Table:

@@ -8,7 +8,7 @@ files of the versions that have it: a log retention in the request lets those go
 first. Younger files stay, because a writer may be about to commit them; ages are
 measured by the store's own time, and a mark in the log makes a writer that took
 longer look for its splits before it commits them. Only
-`*.split` files and our own temporaries are touched, never anything else in a
+`*.split` files, files of deletion vectors and our own temporaries are touched, never anything else in a
 directory whose name begins with `_` or `.`, never anything of another table
 that lies below this one, and never anything outside the table's root. A log
 that cannot be read in full is an error, not a reason to delete. What was kept
@@ -36,7 +36,7 @@ from indextables.log.delta.paths import LOG_DIR as DELTA_LOG
 from indextables.log.format.binding import check_tables
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import check_writable
-from indextables.log.purge_mark import drop_marks, put_mark
+from indextables.log.purge_mark import drop_marks, files_of_vectors, put_mark
 from indextables.log.retention import CleanupPlan, is_past, plan_cleanup, run_cleanup
 from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
@@ -46,6 +46,7 @@ from indextables.ops.existence import as_store, portable, workers_for
 from indextables.ops.outcomes import DRY_RUN, SUCCESS, PurgeResult
 from indextables.ops.progress import Progress, silent
 from indextables.options import PurgeOptions, RetentionOptions
+from indextables.storage.deletion_vectors import FILE_NAME
 from indextables.storage.store import BulkDeleting, ObjectMeta, Store, StoreSpec, resolve
 
 _OURS = re.compile(r".+\.split|\.[0-9a-f-]{32,36}\.tmp")
@@ -146,7 +147,7 @@ def own_files(files: Iterable[ObjectMeta]) -> list[ObjectMeta]:
 
 def may_delete(path: str) -> bool:
     """Whether PURGE may ever delete a file with this path."""
-    if _LOG_LEFTOVER.fullmatch(path):
+    if _LOG_LEFTOVER.fullmatch(path) or is_vector_file(path):
         return True
     *directories, name = path.split("/")
     hidden = any(part.startswith(("_", ".")) or not part for part in directories)
@@ -156,6 +157,11 @@ def may_delete(path: str) -> bool:
 def is_split(path: str) -> bool:
     """Whether a path can be a split of a table: by its name, and not in a hidden directory."""
     return may_delete(path) and path.endswith(".split")
+
+
+def is_vector_file(path: str) -> bool:
+    """Whether a path can be a file of deletion vectors of a table."""
+    return re.fullmatch(FILE_NAME, path) is not None
 
 
 def retention_hours(requested: float | None, options: PurgeOptions) -> float:
@@ -262,10 +268,10 @@ def _needed(log: TransactionLog, expired: CleanupPlan) -> Needed:
         if file.version >= floor and file.name not in expired_names
     ]
     checkpoint_versions = sorted({file.version for file in remaining if file.kind == "checkpoint"})
-    live = snapshot.live_paths().to_pylist()
+    live = _files_of(snapshot)
     paths = set(live)
     for version in checkpoint_versions:
-        paths.update(log.snapshot(version=version).live_paths().to_pylist())
+        paths.update(_files_of(log.snapshot(version=version)))
     # A version file that cannot be rebuilt from older ones only keeps its number taken.
     rebuildable = set(reconstructible(Listing(tuple(remaining)), NATIVE))
     newest_checkpoint = min(max(checkpoint_versions, default=0), snapshot.version)
@@ -283,12 +289,19 @@ def _needed(log: TransactionLog, expired: CleanupPlan) -> Needed:
     )
 
 
+def _files_of(snapshot: Snapshot) -> list[str]:
+    """The splits of a version, and the files of their deletion vectors."""
+    return [*snapshot.live_paths().to_pylist(), *snapshot.vector_files()]
+
+
 def _added(log: TransactionLog, commits: Sequence[LogFile]) -> Iterable[str]:
     for start in range(0, len(commits), _AT_ONCE):
         read = log.source.read_commits(commits[start : start + _AT_ONCE])
         check_tables(read, log.snapshot().table_id, log.uri)
         for _, actions in read:
-            yield from (action.path for action in actions if isinstance(action, AddAction))
+            adds = [action for action in actions if isinstance(action, AddAction)]
+            yield from (add.path for add in adds)
+            yield from files_of_vectors(adds)
 
 
 def _inside(root: Store, paths: Iterable[str]) -> Iterable[str]:

@@ -58,8 +58,15 @@ class SortedFiles:
     doubtful: pa.Table
 
 
-FILE_COLUMNS = frozenset({"path", "num_records", "partition_values", "min", "max", "null_count"})
-"""The columns of `files()` that tell whether all rows of a file match."""
+FILE_COLUMNS = frozenset(
+    {"path", "num_records", "partition_values", "min", "max", "null_count", "num_deleted"}
+)
+"""The columns of `files()` that tell whether all rows of a file match, and how many they are."""
+
+
+def live_lengths(files: pa.Table) -> pa.ChunkedArray:
+    """How many rows of each file are not deleted; null where the log does not know."""
+    return pc.subtract(files.column("num_records"), pc.fill_null(files.column("num_deleted"), 0))
 
 
 def sort_files(snapshot: Snapshot, node: Node) -> SortedFiles:

@@ -101,8 +101,8 @@ def _readers(
     """The splits that DuckDB can read, opened, and those that it cannot."""
     readers, left = [], []
     for ref in refs:
-        # Splits on other machines are not even opened here, one after the other.
-        if SplitFile.of(snapshot.store, ref.path).local is not None:
+        # Splits on other machines are not even opened here, one after the other. DuckDB knows no vectors.
+        if ref.vector is None and SplitFile.of(snapshot.store, ref.path).local is not None:
             reader = open_split(snapshot.store, ref)
             if (
                 _can_read(reader, ref, snapshot.schema, columns)

@@ -47,7 +47,8 @@ def _bounds(drawn: np.ndarray, ends: np.ndarray) -> Sequence[tuple[int, int]]:
 
 def _picked(snapshot: Snapshot, ref: SplitRef, rows: np.ndarray, record: Record) -> Iterator[pa.Table]:
     reader, names = open_split(snapshot.store, ref), snapshot.schema.names
-    stored = reader.read_rows(rows, [name for name in names if name in reader.columns])
+    picked = rows if reader.hidden is None else reader.live()[rows]
+    stored = reader.read_rows(picked, [name for name in names if name in reader.columns])
     table = to_table_schema(stored, snapshot.schema, names, ref.partition_values)
     record.read(table.num_rows)
     yield table.select(names)

@@ -109,15 +109,15 @@ def _counted_by_log(snapshot: Snapshot, node: Node, record: Record) -> tuple[int
         return rows, [SplitRef.of(add) for add in few.sorted.doubtful]
     matches = matching.sort_files(snapshot, node)
     record.planned(matches.plan.metrics, matches.plan.replay)
-    lengths = matches.whole.column("num_records")
+    lengths = matching.live_lengths(matches.whole)
     unknown = splits_at(snapshot, matches.whole.filter(pc.is_null(lengths)).column("path").to_pylist())
     total: int = pc.sum(lengths, min_count=0).as_py() + sum(row_count(snapshot, ref) for ref in unknown)
     return total, splits_at(snapshot, matches.doubtful.column("path").to_pylist())
 
 
 def row_count(snapshot: Snapshot, ref: SplitRef) -> int:
-    """How many rows a split has, from the log or its footer."""
-    return open_split(snapshot.store, ref).rows if ref.num_records is None else ref.num_records
+    """How many rows of a split are not deleted, from the log or its footer."""
+    return open_split(snapshot.store, ref).live_rows if ref.live_records is None else ref.live_records
 
 
 def _count_of(snapshot: Snapshot, ref: SplitRef, node: Node, record: Record) -> Iterator[int]:

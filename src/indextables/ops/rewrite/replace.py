@@ -28,7 +28,9 @@ from indextables.model.actions import Action, AddAction
 from indextables.model.stats import of_add
 from indextables.model.truncation import Truncated
 from indextables.ops.rewrite.rows import discard
+from indextables.ops.rewrite.vectors import VectorCommit
 from indextables.predicate.tree import Node
+from indextables.storage.deletion_vectors import number_deleted, unique_id
 
 NEVER_COMMITTED = (
     ConflictError, AttemptsExhaustedError, OptionError, ProtocolError, SchemaError, SplitError,
@@ -48,21 +50,25 @@ def replace_plan(
     parameters: Mapping[str, Any] | None = None,
     metrics: Mapping[str, Any] | None = None,
     truncated: Iterable[Truncated] = (),
+    vectors: VectorCommit | None = None,
 ) -> CommitPlan:
     """Replace files by others; `node` bounds the rows that a commit which `inserts` has looked for.
 
+    `vectors` deletes rows of further files, which stay.
     The numbers of rows read and written are noted with it, and further `metrics`.
     """
 
     def actions(base: Snapshot) -> Sequence[Action]:
-        return [*removals(base, removed, data_change=data_change), *adds]
+        deleted = [] if vectors is None else vectors.actions(base)
+        return [*removals(base, removed, data_change=data_change), *deleted, *adds]
 
     rule = Rule.DELETE if data_change else Rule.MERGE
     return CommitPlan(
         operation,
         Rule.UPSERT if inserts else rule,
         actions,
-        sources=frozenset(add.path for add in removed),
+        sources=frozenset(add.path for add in removed) | (frozenset() if vectors is None else vectors.paths),
+        vectors={add.path: unique_id(add.deletion_vector) for add in removed},
         scope=node if inserts else None,
         read_version=planned_on.version if inserts else None,
         written_for=planned_on.metadata,
@@ -73,21 +79,34 @@ def replace_plan(
     )
 
 
-def commit_or_discard(log: TransactionLog, plan: CommitPlan, adds: Sequence[AddAction]) -> Committed:
-    """Commit a plan; splits that certainly did not become part of the table are deleted."""
+def commit_or_discard(
+    log: TransactionLog, plan: CommitPlan, adds: Sequence[AddAction], vectors: VectorCommit | None = None
+) -> Committed:
+    """Commit a plan; splits and vectors that certainly did not become part of the table are deleted."""
     try:
         committed = log.commit(plan)
     except NEVER_COMMITTED:
-        discard(log.store, adds)
+        _discard(log, adds, vectors)
         raise
     if not committed.written:
-        discard(log.store, adds)
+        _discard(log, adds, vectors)
     return committed
+
+
+def _discard(log: TransactionLog, adds: Sequence[AddAction], vectors: VectorCommit | None) -> None:
+    discard(log.store, adds)
+    if vectors is not None:
+        vectors.discard()
 
 
 def _metrics(removed: Sequence[AddAction], adds: Sequence[AddAction]) -> dict[str, int]:
     written = sum(add.num_records or 0 for add in adds)
-    counts = [of_add(add, null_counts=False).num_records for add in removed]
-    counted = [count for count in counts if count is not None]
+    counted = [rows for add in removed if (rows := live_records(add)) is not None]
     read = {"numReadRows": sum(counted)} if len(counted) == len(removed) else {}
     return {**read, "numOutputRows": written}
+
+
+def live_records(add: AddAction) -> int | None:
+    """How many rows of a split are not deleted, as far as the log knows."""
+    rows = of_add(add, null_counts=False).num_records
+    return None if rows is None else rows - number_deleted(add.deletion_vector)

@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from indextables.errors import MissingSplitError
 from indextables.log.commit.changes import removals
 from indextables.log.commit.conflicts import CommitPlan, Rule
+from indextables.log.purge_mark import files_of_vectors
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, MetadataAction
 from indextables.ops.existence import existing_sizes
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, RestoreResult
 from indextables.ops.progress import Progress, silent
+from indextables.storage.deletion_vectors import unique_id
 
 _SHOWN = 3
 
@@ -42,13 +44,20 @@ class RestorePlan:
 def plan_restore(
     current: Sequence[AddAction], target: Sequence[AddAction]
 ) -> tuple[list[AddAction], list[AddAction]]:
-    """The adds to write and the adds to remove to turn one set of live files into another."""
+    """The adds to write and the adds to remove to turn one set of live files into another.
+
+    A file that both have with other deleted rows is removed and added, since its rows change.
+    """
     # Restored files change data, even if a merge first wrote them and said that it does not.
     returning = [replace(add, data_change=True) for add in target]
     current_adds = {add.path: replace(add, data_change=True) for add in current}
-    target_paths = {add.path for add in target}
     added = [add for add in returning if current_adds.get(add.path) != add]
-    removed = [add for add in current if add.path not in target_paths]
+    vectors = {add.path: unique_id(add.deletion_vector) for add in target}
+    removed = [
+        add
+        for add in current
+        if add.path not in vectors or unique_id(add.deletion_vector) != vectors[add.path]
+    ]
     return added, removed
 
 
@@ -94,7 +103,7 @@ def _difference(base: Snapshot, target: Snapshot, files: Sequence[AddAction]) ->
 def _require_present(
     log: TransactionLog, adds: Sequence[AddAction], version: int, progress: Progress
 ) -> None:
-    paths = [add.path for add in adds]
+    paths = [*(add.path for add in adds), *files_of_vectors(adds)]
     sizes = existing_sizes(
         log.store, paths, log.runtime, parallelism=log.options.repair.parallelism, progress=progress
     )

@@ -11,9 +11,17 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
-from indextables.errors import DamagedIndexError, DamagedSplitError, Error, SplitError, StorageError
+from indextables.errors import (
+    CorruptLogError,
+    DamagedIndexError,
+    DamagedSplitError,
+    Error,
+    SplitError,
+    StorageError,
+)
 from indextables.index.query.tree import Query
 from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
@@ -22,6 +30,7 @@ from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.model.arrays import integers
 from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.ops.constraints import Check, check_rows, checks_of
 from indextables.ops.table_settings import require_parquet, settings_of
@@ -63,7 +72,7 @@ class RowChange(Protocol):
         ...
 
     def apply(self, rows: pa.Table, at: int) -> pa.Table:
-        """The changed rows; `at` is the number of the first one in its split."""
+        """The changed rows; `at` is the place of the first one among the live rows of its split."""
         ...
 
 
@@ -218,6 +227,8 @@ def indexes_to_merge(setting: RewriteSetting, sources: Collection[AddAction]) ->
 
     They can if every row stays and every source is indexed with the table's settings.
     """
+    if any(add.deletion_vector for add in sources):
+        return []
     if setting.drop is not None or setting.change is not None or not setting.spec.fields:
         return []
     indexes: list[Index] = []
@@ -240,19 +251,17 @@ def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
     names = {column.path[0] for column in columns_of(setting.drop)} or set(setting.reading.schema.names)
     matching = total = 0
     for add in piece.sources:
-        hits = _hits(setting, add)
+        hits = hits_of(setting, add)
         if hits is not None and not len(hits):
             total += 1  # Their number does not matter: no row of this split is dropped.
             continue
-        start = 0
-        for rows in split_rows(setting.reading, add, names):
+        for numbers, rows in split_rows(setting.reading, add, names):
             total += rows.num_rows
-            matching += pc.sum(_dropped(setting, rows, start, hits), min_count=0).as_py()
-            start += rows.num_rows
+            matching += pc.sum(_dropped(setting, rows, numbers, hits), min_count=0).as_py()
     return matching, total
 
 
-def _hits(setting: RewriteSetting, add: AddAction) -> pa.Int64Array | None:
+def hits_of(setting: RewriteSetting, add: AddAction) -> pa.Int64Array | None:
     """The rows of a split that all searches find, ascending; None when there is no search."""
     matching = None
     for query in setting.searches:
@@ -262,15 +271,14 @@ def _hits(setting: RewriteSetting, add: AddAction) -> pa.Int64Array | None:
 
 
 def _dropped(
-    setting: RewriteSetting, rows: pa.Table, start: int, hits: pa.Int64Array | None
+    setting: RewriteSetting, rows: pa.Table, numbers: np.ndarray, hits: pa.Int64Array | None
 ) -> pa.BooleanArray:
-    """Which rows are left out; `start` is the number of the first of them in its split."""
+    """Which rows are left out; `numbers` are their numbers in the split."""
     assert setting.drop is not None
     condition_holds = mask(setting.drop, rows, setting.reading.schema, setting.reading.zone)
     if hits is None:
         return condition_holds
-    numbers = pa.array(range(start, start + rows.num_rows), pa.int64())
-    return pc.and_(condition_holds, pc.is_in(numbers, value_set=hits))
+    return pc.and_(condition_holds, pc.is_in(integers(numbers), value_set=hits))
 
 
 def discard(store: Store, adds: Collection[AddAction]) -> None:
@@ -320,8 +328,8 @@ def _rows(setting: RewriteSetting, sources: list[AddAction], counted: _RowCounts
     refs = at_hand(setting.reading.store, [SplitRef.of(add) for add in sources])
     for add, _ in zip(sources, refs, strict=True):
         try:
-            hits, start = _hits(setting, add), 0
-            for part in split_rows(setting.reading, add):
+            hits, start = hits_of(setting, add), 0
+            for numbers, part in split_rows(setting.reading, add):
                 rows = part
                 if setting.change is not None:
                     rows = check_rows(
@@ -329,21 +337,24 @@ def _rows(setting: RewriteSetting, sources: list[AddAction], counted: _RowCounts
                     )
                 counted.read += part.num_rows
                 if setting.drop is not None:
-                    rows = rows.filter(pc.invert(_dropped(setting, rows, start, hits)))
+                    rows = rows.filter(pc.invert(_dropped(setting, rows, numbers, hits)))
                 start += part.num_rows
                 counted.written += rows.num_rows
                 if rows.num_rows:
                     yield rows
-        except (SplitError, StorageError) as error:
+        except (CorruptLogError, SplitError, StorageError) as error:
             raise _UnreadableError(add, error) from error
 
 
 def split_rows(
     reading: Reading, add: AddAction, columns: Collection[str] | None = None
-) -> Iterator[pa.Table]:
-    """Every row of a split in the table's columns and types, or in some columns, with all bytes checked."""
+) -> Iterator[tuple[np.ndarray, pa.Table]]:
+    """Every live row of a split in the table's columns and types, or in some columns, with its number.
+
+    All bytes are checked.
+    """
     names = [name for name in reading.schema.names if columns is None or name in columns]
     reader = open_split(reading.store, SplitRef.of(add))
     stored = [name for name in names if name in reader.columns]
-    for _, rows in reader.scan(stored):
-        yield to_table_schema(rows, reading.schema, names, add.partition_values)
+    for numbers, rows in reader.scan(stored):
+        yield numbers, to_table_schema(rows, reading.schema, names, add.partition_values)

@@ -31,6 +31,9 @@ def rewrite_values(piece: RewriteGroup) -> RewriteOutcome | None:
     """
     setting, (add,) = piece.setting, piece.sources
     change = setting.change
+    if add.deletion_vector is not None:
+        # Deleted rows leave as the split is written anew.
+        return None
     if change is None or change.sets is None or set(change.sets) & set(setting.partition_columns):
         return None
     try:

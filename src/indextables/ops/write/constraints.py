@@ -98,7 +98,7 @@ def _violation(piece: tuple[Reading, AddAction, Check]) -> dict[str, Any] | None
     """A row of one file that breaks the constraint; only the columns of the condition are read to find it."""
     reading, add, check = piece
     start = 0
-    for rows in split_rows(reading, add, check.columns or None):
+    for _, rows in split_rows(reading, add, check.columns or None):
         at = check.first_violation(rows, reading.schema)
         if at is not None:
             return _row(reading, add, start + at)
@@ -109,7 +109,7 @@ def _violation(piece: tuple[Reading, AddAction, Check]) -> dict[str, Any] | None
 def _row(reading: Reading, add: AddAction, number: int) -> dict[str, Any]:
     """One row of a file, with all its columns."""
     start = 0
-    for rows in split_rows(reading, add):
+    for _, rows in split_rows(reading, add):
         if number < start + rows.num_rows:
             row: dict[str, Any] = rows.slice(number - start, 1).to_pylist()[0]
             return row

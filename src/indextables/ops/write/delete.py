@@ -2,8 +2,9 @@
 
 A split all of whose rows match, as its partition values and statistics prove,
 only leaves the log. One that can hold a match is looked into, reading the
-columns of the condition alone, and rewritten without the matching rows if
-there are any. A search beside the condition is answered by the index. Rows for
+columns of the condition alone. With `deletionVectors.enabled` the log then names
+its matching rows as deleted, unless most of them are by now; without, it is
+written anew without them. A search beside the condition is answered by the index. Rows for
 which the condition is null stay, as in SQL. Rows that others append meanwhile
 stay too; a source that others remove is a conflict.
 """
@@ -18,12 +19,11 @@ from indextables.errors import PredicateError
 from indextables.index.query.tree import Query
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.stats import of_add
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.matching import MatchPlan, plan_match
 from indextables.ops.read.word_filters import splits_to_search
-from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
+from indextables.ops.rewrite.replace import commit_or_discard, live_records, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
     RewriteOutcome,
@@ -33,11 +33,14 @@ from indextables.ops.rewrite.rows import (
     discard,
     require_read,
     require_writable,
+    rewrite,
 )
+from indextables.ops.rewrite.vectors import DeletedRows, VectorCommit, rows_to_delete
 from indextables.ops.table_settings import query_of
 from indextables.ops.write.after_write import after_write
 from indextables.predicate.tree import TRUE, Node
 from indextables.split.layout import SplitRef
+from indextables.storage.deletion_vectors import number_deleted
 
 Searched = Sequence[tuple[str | None, str]]
 """Searches that all have to find a row: a column, or None for all indexed ones, and a query."""
@@ -69,21 +72,26 @@ def run_delete(
     outcomes = list(_delete_from_splits(log, snapshot, node, plan, queries=queries, progress=progress))
     emptied = [item for item in outcomes if isinstance(item, UniformSplit) and item.all]
     rewritten = [item for item in outcomes if isinstance(item, RewriteOutcome)]
+    marked = [item for item in outcomes if isinstance(item, DeletedRows)]
+    vectors = VectorCommit(log, "DELETE", marked) if marked else None
     removed = [*plan.whole, *(item.source for item in emptied)]
     sources = [*removed, *(add for item in rewritten for add in item.sources)]
     adds = [add for item in rewritten for add in item.adds]
-    if not sources:
+    if not sources and not marked:
         message = "no row matches the condition"
         return DeleteResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, message)
-    rows = _rows_deleted(plan, emptied, rewritten)
+    rows = _rows_deleted(plan, emptied, rewritten, marked)
     conditions = [] if where is None else [str(where)]
     predicate = " AND ".join([*conditions, *(_search_text(*search) for search in searches)])
     plan_of_commit = replace_plan(
         snapshot, "DELETE", sources, adds, parameters={"predicate": predicate},
-        metrics={} if rows is None else {"numDeletedRows": rows},
-        truncated=(item.truncated for item in rewritten),
+        metrics={
+            **({} if rows is None else {"numDeletedRows": rows}),
+            **({"numDeletionVectors": len(marked)} if marked else {}),
+        },
+        truncated=(item.truncated for item in rewritten), vectors=vectors,
     )  # fmt: skip
-    committed = commit_or_discard(log, plan_of_commit, adds)
+    committed = commit_or_discard(log, plan_of_commit, adds, vectors)
     after_write(log)
     deleted = "some rows" if rows is None else counted(rows, "row")
     return DeleteResult(
@@ -125,14 +133,13 @@ def _delete_from_splits(
     *,
     queries: Sequence[Query],
     progress: Progress,
-) -> Iterator[UniformSplit | RewriteOutcome]:
+) -> Iterator[UniformSplit | RewriteOutcome | DeletedRows]:
     setting = RewriteSetting.of(log, snapshot, drop=node, searches=queries)
     pieces = [RewriteGroup(setting, (add,)) for add in plan.doubtful]
-    outcomes: list[UniformSplit | RewriteOutcome] = []
+    outcomes: list[UniformSplit | RewriteOutcome | DeletedRows] = []
     try:
-        for item in watched(
-            log.runtime.workers.map(delete_from, pieces), progress, "Deleting rows", len(pieces)
-        ):
+        work = mark_in if snapshot.settings.vectors.enabled else delete_from
+        for item in watched(log.runtime.workers.map(work, pieces), progress, "Deleting rows", len(pieces)):
             outcomes.append(item)
             if isinstance(item, RewriteOutcome):
                 require_read(item, "DELETE")
@@ -144,12 +151,27 @@ def _delete_from_splits(
     yield from outcomes
 
 
+def mark_in(piece: RewriteGroup) -> UniformSplit | RewriteOutcome | DeletedRows:
+    """The rows of one split that leave; it is written anew where too many of its rows have left by now."""
+    deleted = rows_to_delete(piece)
+    count = len(deleted.rows)
+    if count in (0, deleted.of_rows):
+        return UniformSplit(deleted.source, count, all=count == deleted.of_rows)
+    hidden = number_deleted(deleted.source.deletion_vector)
+    share = piece.setting.reading.settings.vectors.fold_share
+    return rewrite(piece) if hidden + count > share * (hidden + deleted.of_rows) else deleted
+
+
 def _rows_deleted(
-    plan: MatchPlan, emptied: Sequence[UniformSplit], rewritten: Sequence[RewriteOutcome]
+    plan: MatchPlan,
+    emptied: Sequence[UniformSplit],
+    rewritten: Sequence[RewriteOutcome],
+    marked: Sequence[DeletedRows],
 ) -> int | None:
-    counts = [of_add(add, null_counts=False).num_records for add in plan.whole]
+    counts = [live_records(add) for add in plan.whole]
     if any(count is None for count in counts):
         return None
     in_whole_splits = sum(count for count in counts if count is not None)
     in_rewritten_splits = sum(item.rows_read - item.rows_written for item in rewritten)
-    return in_whole_splits + sum(item.rows for item in emptied) + in_rewritten_splits
+    in_marked_splits = sum(len(item.rows) for item in marked)
+    return in_whole_splits + sum(item.rows for item in emptied) + in_rewritten_splits + in_marked_splits

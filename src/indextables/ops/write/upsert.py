@@ -215,7 +215,7 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
     columns: tuple[str, ...],
 ) -> MergeRows | None:
     """How a split changes; None when it stays as it is."""
-    parts = [source.matches(rows) for rows in split_rows(snapshot.reading, add, set(source.on))]
+    parts = [source.matches(rows) for _, rows in split_rows(snapshot.reading, add, set(source.on))]
     numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     matched_sources = numbers[numbers >= 0]
     source.matched[matched_sources] = True

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from indextables.model.arrays import integers
 from indextables.model.fields import schema_from_json
 from indextables.ops.read.splits import live_splits
 from indextables.options import Options
 from indextables.spark.workers import default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
-from indextables.split.read.rows import GROUPS_AT_ONCE, to_table_schema
+from indextables.split.read.rows import to_table_schema
 from indextables.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -58,27 +60,19 @@ def read_files(
     for file in files:
         reader = open_split(store, file)
         present = [name for name in names if name in reader.columns]
-        for start, rows in reader.scan(present):
-            count = rows.num_rows if present else _rows_at(reader, start)
-            table = to_table_schema(_at_least_one(rows, count), schema, names, file.partition_values)
-            yield from (numbered_rows(table, file.path, start) if numbered else table).to_batches()
-
-
-def _rows_at(reader: Any, start: int) -> int:
-    """The number of rows in a batch from which no column was read."""
-    later = [first for first in reader.group_starts[::GROUPS_AT_ONCE] if first > start]
-    return int((later[0] if later else reader.rows) - start)
+        for numbers, rows in reader.scan(present):
+            table = to_table_schema(_at_least_one(rows, len(numbers)), schema, names, file.partition_values)
+            yield from (numbered_rows(table, file.path, numbers) if numbered else table).to_batches()
 
 
 def _at_least_one(rows: pa.Table, count: int) -> pa.Table:
     return rows if rows.column_names else pa.table({"": pa.nulls(count)})
 
 
-def numbered_rows(table: pa.Table, name: str, start: int) -> pa.Table:
-    """Rows with the file they come from and their number in that file."""
-    count = table.num_rows
-    numbers = pa.array(range(start, start + count), pa.int64())
-    names = pa.array([name], pa.string()).take(pa.array([0] * count, pa.int8()))
+def numbered_rows(table: pa.Table, name: str, rows: np.ndarray) -> pa.Table:
+    """Rows with the file they come from and their numbers in that file."""
+    numbers = integers(rows)
+    names = pa.array([name], pa.string()).take(pa.array([0] * len(rows), pa.int8()))
     return table.append_column(pa.field(FILE, pa.string(), nullable=False), names).append_column(
         pa.field(ROW, pa.int64(), nullable=False), numbers
     )

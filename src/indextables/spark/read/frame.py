@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.log.format.dialect import NATIVE
+from indextables.log.format.protocol import DELETION_VECTORS, has_feature
 from indextables.model.names import quoted_name
 from indextables.ops.read.arguments import column_names
 from indextables.ops.table_settings import require_parquet
@@ -91,7 +92,8 @@ def version_frame(
     """A DataFrame over one version, read the given way."""
     names = None if columns is None else column_names(snapshot, columns)
     if way == "arrow":
-        _warn_slow(snapshot.store.uri)
+        if not is_connect(spark):
+            _warn_slow(snapshot.store.uri)
         return arrow_frame(spark, snapshot, settings.table, names)
     frame = _planned(spark, snapshot) if way == "planned" else _native(spark, snapshot, settings)
     return frame if names is None else frame.select(*map(quoted_name, names))
@@ -102,6 +104,7 @@ def restricted_frame(
 ) -> Any:
     """A DataFrame of Spark's reader over some files of one version."""
     if is_connect(spark):
+        assert not snapshot.has_vectors, "rows are numbered by our own reader then"
         return _planned(spark, snapshot, only)
     return _native(spark, snapshot, settings, only)
 
@@ -109,7 +112,8 @@ def restricted_frame(
 def reading_way(spark: Any, snapshot: Snapshot) -> str:
     """How the rows of a table are read in this session: native, arrow or planned."""
     if is_connect(spark):
-        return "planned"
+        # There Spark's reader is given the names of files alone, and would return deleted rows too.
+        return "arrow" if snapshot.dialect.name == "native" and snapshot.has_vectors else "planned"
     root = snapshot.store.spark_uri("")
     scheme = root.partition(":")[0]
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
@@ -170,6 +174,7 @@ def _relation_spec(snapshot: Snapshot, settings: CallSettings, identity: str, sh
         label=f"{uri} {shown}",
         schema_json=snapshot.metadata.schema_string,
         partition_columns=snapshot.partition_columns,
+        may_have_deleted=settings.flag("refresh") or has_feature(snapshot.protocol, DELETION_VECTORS),
         options=hadoop_settings(uri, settings.table),
     )
 

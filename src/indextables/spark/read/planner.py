@@ -11,21 +11,24 @@ import pyarrow.compute as pc
 
 from indextables.errors import TableError
 from indextables.log import scans
-from indextables.ops.read.splits import ruled_out_by_index
+from indextables.ops.read.splits import ruled_out_by_index, splits_at
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import all_of
+from indextables.runtime import in_threads
 from indextables.spark.open_logs import open_log
 from indextables.spark.read.wire import Answer
-from indextables.storage.store import Store, require_allowed, resolve
+from indextables.split.open_splits import open_split
+from indextables.storage.store import Store, requests_at_once, require_allowed, resolve
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
     from indextables.log.snapshot import Snapshot
     from indextables.predicate.tree import Node
 
 _ABSOLUTE = r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"
-_COLUMNS = frozenset({"path", "size", "modification_time", "partition_values"})
+_COLUMNS = frozenset({"path", "size", "modification_time", "partition_values", "dv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,27 @@ class TablePlanner:
             modified_ms=files.column("modification_time").cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()),
             partitions=tuple(_child(values, name) for name in snapshot.partition_columns),
             shown=scan.aside() + (f", {len(excluded)} by the index ({', '.join(fields)})" if fields else ""),
+            deleted=_deleted(snapshot, files),
         )
 
     def size_bytes(self) -> int:
         """Bytes of rows: the index inside a split is not read by a scan."""
         sums = self.snapshot().sums(("size", "index_length"), self.engine).sums
         return max(sums["size"] - sums["index_length"], 1)
+
+
+def _deleted(snapshot: Snapshot, files: pa.Table) -> dict[int, np.ndarray]:
+    """The deleted rows of the files that have any, by their index."""
+    marked = pc.indices_nonzero(pc.is_valid(files.column("dv"))).to_pylist()
+    if not marked:
+        return {}
+    paths = files.column("path").take(pa.array(marked)).to_pylist()
+    refs = splits_at(snapshot, paths)
+    rows = in_threads(
+        lambda ref: open_split(snapshot.store, ref).hidden, refs, requests_at_once(snapshot.store)
+    )
+    hidden = {ref.path: some for ref, some in zip(refs, rows, strict=True) if some is not None}
+    return {at: hidden[path] for at, path in zip(marked, paths, strict=True)}
 
 
 def conjunction(filters: Sequence[Mapping[str, Any]], snapshot: Snapshot) -> Node | None:

@@ -74,6 +74,8 @@ class RelationSpec:
     """The text that EXPLAIN shows."""
     schema_json: str
     partition_columns: tuple[str, ...]
+    may_have_deleted: bool = False
+    """Whether files of it may have rows that are deleted."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Options of the Parquet reader beyond those every read has, and Hadoop settings of this relation."""
 
@@ -135,11 +137,17 @@ def native_frame(spark: SparkSession, spec: RelationSpec, planner: FilePlanner) 
         partitions,
         schema,
         getattr(getattr(jvm.scala, "None$"), "MODULE$"),
-        datasources.parquet.ParquetFileFormat(),
+        _format(gateway, index_type) if spec.may_have_deleted else datasources.parquet.ParquetFileFormat(),
         jvm.PythonUtils.toScalaMap({**read_options(spec.schema_json), **spec.options}),
         session,
     )
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def _format(gateway: Any, index_type: Any) -> Any:
+    """Spark's Parquet reader, without the rows that are deleted."""
+    kind = index_type.getClassLoader().loadClass("io.indextables.SplitFormat")
+    return kind.getConstructors()[0].newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
 
 
 def _schema(jvm: Any, session: Any, text: str) -> Any:

@@ -9,8 +9,8 @@ UTF-8, partition values as the internal value of their type.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,8 @@ class Answer:
     """One typed array per partition column, one value per file."""
     shown: str = ""
     """What EXPLAIN says about the choice besides the counts."""
+    deleted: Mapping[int, np.ndarray] = field(default_factory=dict)
+    """The numbers of the deleted rows (ascending) of those files that have any, by the index of the file."""
 
 
 def encode_size(size_bytes: int) -> bytearray:
@@ -66,7 +68,23 @@ def encode_plan(answer: Answer) -> bytearray:
     out += _texts(_plain(answer.paths).take(order))
     out += _longs(_plain(answer.sizes).take(order))
     out += _longs(_plain(answer.modified_ms).take(order))
+    out.append(bool(answer.deleted))
+    if answer.deleted:
+        sets = [_row_set(answer.deleted.get(at)) for at in order.to_pylist()]
+        out += _texts(pa.array(sets, pa.binary()))
     return out
+
+
+def _row_set(rows: np.ndarray | None) -> bytes:
+    """Row numbers as a list or as bits, whichever is shorter; `SplitFormat.java` reads them."""
+    if rows is None or not len(rows):
+        return b""
+    size = int(rows[-1]) + 1
+    if 4 * len(rows) <= -(-size // 8) or size > 1 << 32:
+        return b"\0" + rows.astype("<u4").tobytes()
+    bits = np.zeros(size, np.bool_)
+    bits[rows] = True
+    return b"\1" + np.packbits(bits, bitorder="little").tobytes()
 
 
 def _groups(partitions: Sequence[pa.Array], count: int) -> Any:

@@ -200,7 +200,7 @@ class SparkEngine:
             return None if base is None else self._untouched(base, request)
         tail = (self._spark, request.store, request.tail, self._width(request), form)
         adds = newest_adds(*tail)
-        return adds if base is None else _joined(_without(base, touched_keys(*tail)), adds)
+        return adds if base is None else _joined(_without(base, touched_keys(*tail), request), adds)
 
     def _width(self, request: ReplayRequest) -> int:
         return request.options.replay.num_partitions or min(_MOST_PARTITIONS, default_width(self._spark))
@@ -216,7 +216,7 @@ class SparkEngine:
                 VECTOR: pa.array([dv or "" for _, dv in touched], pa.string()),
             }
         )
-        return _without(frame, F.broadcast(frame_of_arrow(self._spark, keys)))
+        return _without(frame, F.broadcast(frame_of_arrow(self._spark, keys)), request)
 
     def _delta_frame(
         self, raw: pa.Table, names: DeltaColumns, statistics: frozenset[str] | None = None
@@ -261,11 +261,12 @@ def _joined(one: DataFrame, two: DataFrame) -> DataFrame:
     return one.unionByName(two, allowMissingColumns=True)
 
 
-def _without(frame: DataFrame, touched: DataFrame) -> DataFrame:
+def _without(frame: DataFrame, touched: DataFrame, request: ReplayRequest) -> DataFrame:
     """The files whose key is not among those the commits touched."""
-    is_delta = "dv" in frame.columns
-    vector = F.coalesce(frame["dv"], F.lit("")) if is_delta else F.lit("")
-    path = delta_adds.key_path(frame["path"]) if is_delta else frame["path"]
+    if not isinstance(request, DeltaRequest):
+        # The path is the key of a native log.
+        return frame.join(touched, frame["path"] == touched[KEY], "left_anti")
+    path, vector = delta_adds.key_path(frame["path"]), F.coalesce(frame["dv"], F.lit(""))
     return frame.join(touched, (path == touched[KEY]) & (vector == touched[VECTOR]), "left_anti")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,7 @@ from indextables.model.fields import decode_partition_array
 from indextables.model.types import holds_variants
 from indextables.split.layout import MAGIC, Region, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
+from indextables.split.read.hidden_rows import without
 from indextables.split.read.page_cache import PageCache
 from indextables.split.read.page_reader import (
     check_pages,
@@ -110,6 +112,38 @@ class SplitReader:
         self._map = row_map
         self._page_cache = PageCache()
         self.group_starts = np.concatenate([[0], np.cumsum(self.group_rows, dtype=np.int64)])
+        self.hidden: np.ndarray | None = None
+        """The numbers of the rows that a deletion vector hides, ascending."""
+
+    def hiding(self, rows: np.ndarray) -> SplitReader:
+        """The same split, of which these rows (ascending) are deleted."""
+        other = copy(self)
+        other.hidden = rows
+        return other
+
+    @property
+    def live_rows(self) -> int:
+        """How many rows are not deleted."""
+        return self.rows if self.hidden is None else self.rows - len(self.hidden)
+
+    def live(self) -> np.ndarray:
+        """The numbers of all rows that are not deleted."""
+        return without(np.arange(self.rows), self.hidden)
+
+    def live_by_group(self) -> RowsByGroup:
+        """The same, by row group."""
+        if self.hidden is None:
+            return dict.fromkeys(self.groups)
+        touched = self.by_group(self.hidden)
+        parts: dict[int, np.ndarray | None] = {}
+        for group in self.groups:
+            live = None
+            if group in touched:
+                start, end = self.group_starts[group], self.group_starts[group + 1]
+                live = without(np.arange(start, end), touched[group])
+            if live is None or len(live):
+                parts[group] = live
+        return parts
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -123,7 +157,7 @@ class SplitReader:
         return range(len(self.group_rows))
 
     def read_groups(self, groups: Sequence[int], columns: Sequence[str], *, coded: bool = False) -> pa.Table:
-        """All rows of some row groups; with `coded`, repeated text stays dictionary-encoded."""
+        """All stored rows of some row groups; with `coded`, repeated text stays dictionary-encoded."""
         return self._read(dict.fromkeys(groups), columns, coded=coded)
 
     @property
@@ -344,12 +378,33 @@ class SplitReader:
         same = metadata.num_row_groups == len(self.group_rows)
         return group_bounds.GroupStatistics(metadata, metadata.schema.to_arrow_schema()) if same else None
 
-    def scan(self, columns: Sequence[str], *, coded: bool = False) -> Iterator[tuple[int, pa.Table]]:
-        """All rows, in batches, each with the number of its first row."""
+    def scan(self, columns: Sequence[str], *, coded: bool = False) -> Iterator[tuple[np.ndarray, pa.Table]]:
+        """All rows that are not deleted, in batches, with their numbers."""
+        for start, count, table in self.scan_stored(columns, coded=coded):
+            numbers = np.arange(start, start + count)
+            live = without(numbers, self._hidden_in(start, start + count))
+            if len(live) == count:
+                yield numbers, table
+            elif not columns:
+                yield live, pa.table({"": pa.nulls(len(live))}).select([])
+            elif len(live):
+                yield live, take_rows(table, integers(live - start))
+
+    def _hidden_in(self, start: int, end: int) -> np.ndarray | None:
+        if self.hidden is None:
+            return None
+        low, high = np.searchsorted(self.hidden, [start, end])
+        return self.hidden[low:high]
+
+    def scan_stored(
+        self, columns: Sequence[str], *, coded: bool = False
+    ) -> Iterator[tuple[int, int, pa.Table]]:
+        """All rows of the file, deleted ones included: the number of the first, how many, and the rows."""
         work = partial(self.read_groups, columns=columns, coded=coded)
         with Ahead(work, _batched(self.groups)) as reading:
             for some, table in reading:
-                yield int(self.group_starts[some[0]]), table
+                start, end = int(self.group_starts[some[0]]), int(self.group_starts[some[-1] + 1])
+                yield start, end - start, table
 
     def _read(
         self,

@@ -22,6 +22,7 @@ from indextables.model.arrow_internals import filter_rows, filter_values
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split, warn_once
+from indextables.split.read.hidden_rows import without
 from indextables.split.read.rows import WORTH_STATISTICS, RowsByGroup, to_table_schema
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ FETCHED_AT_ONCE = 32_768
 
 
 class Filtered:
-    """A filter over the rows of one split; without one, every row is kept. `index` may rule rows out."""
+    """A filter over the rows of one split; without one, every row is kept. `index` may rule rows out.
+
+    Rows that are given to it are live ones: a search leaves deleted rows out before.
+    """
 
     def __init__(
         self, reading: Reading, ref: SplitRef, where: Node | None, index: Index | None = None
@@ -64,19 +68,19 @@ class Filtered:
         return [name for name in self.columns if name in self._reader.columns]
 
     def candidates(self, rows: np.ndarray | None = None) -> RowsByGroup:
-        """The given rows, or all, minus those that the index or statistics rule out."""
+        """The given rows, or all that are not deleted, minus those that the index or statistics rule out."""
         reader = self._reader
-        parts: RowsByGroup = dict.fromkeys(reader.groups) if rows is None else reader.by_group(rows)
+        parts: RowsByGroup = reader.live_by_group() if rows is None else reader.by_group(rows)
         if self._where is None:
             return parts
         narrowed = self._by_index()
         if narrowed is not None and rows is not None:
             parts = reader.by_group(np.intersect1d(rows, narrowed, assume_unique=True))
         elif narrowed is not None:
-            parts = reader.by_group(narrowed)
+            live, parts = parts, reader.by_group(without(narrowed, reader.hidden))
             if reader.plan(parts, self._present) != "pages" and not reader.is_sparse(parts, self._present):
                 # If all values are decoded anyway, checking them all is faster than picking some.
-                parts = dict.fromkeys(parts)
+                parts = {group: live[group] for group in parts}
         if len(parts) > 1 and reader.weight(parts, self._present) >= WORTH_STATISTICS:
             left = reader.groups_left(self._where, self._ref.partition_values)
             parts = {group: some for group, some in parts.items() if left[group]}
@@ -97,7 +101,7 @@ class Filtered:
 
     def every(self) -> np.ndarray:
         """All rows that the filter keeps, ascending."""
-        return np.arange(self._reader.rows) if self._where is None else self.matching(self.candidates())
+        return self._reader.live() if self._where is None else self.matching(self.candidates())
 
     def matching(self, parts: RowsByGroup) -> np.ndarray:
         """The candidates that the filter keeps, ascending."""
@@ -107,7 +111,7 @@ class Filtered:
     def count(self) -> int:
         """How many rows the filter keeps, counted in the threads that read them."""
         if self._where is None:
-            return self._reader.rows
+            return self._reader.live_rows
 
         def count(_: RowsByGroup, raw: pa.Table) -> int:
             table = self._as_rows(raw, self.columns)
@@ -120,7 +124,7 @@ class Filtered:
     ) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """The kept rows, of the given ones or all, with row numbers and columns; at most `limit`."""
         if self._where is None:
-            every = np.arange(self._reader.rows) if rows is None else rows
+            every = self._reader.live() if rows is None else rows
             pieces = self._fetched(every if limit is None else every[:limit], columns)
         else:
             pieces = self._completed(self._decided(self.candidates(rows)), columns, limit)

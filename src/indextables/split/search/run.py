@@ -2,22 +2,23 @@
 
 The index decides if it was made with the table's settings. If it was not, is damaged or
 cannot answer exactly, the rows it proposes, or all rows, are matched by their text.
-Either way the result is the same; the metrics say which way was taken. Nothing here
-writes to the table.
+Either way the result is the same; the metrics say which way was taken. Rows that a
+deletion vector hides are found by neither: `_SplitSearch.rows` leaves them out. Nothing
+here writes to the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError, TableError
-from indextables.index.query.evaluate import IndexSearch, lacks_words
+from indextables.index.query.evaluate import IndexSearch, lacks_words, scored_terms
 from indextables.index.query.tree import Query, restrict_to_columns
 from indextables.index.read.lookup import BytesRanges, Index, Term
 from indextables.index.read.ranking import Statistics, statistics_of_terms
@@ -28,6 +29,7 @@ from indextables.model.arrow_internals import take_rows
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import cached_index, open_index, open_split, warn_once
+from indextables.split.read.hidden_rows import hidden_rows, is_hidden, without
 from indextables.split.read.rows import SplitReader, to_table_schema
 from indextables.split.search.filtered import Filtered
 from indextables.split.search.metrics import Note, SearchMetrics
@@ -40,11 +42,12 @@ if TYPE_CHECKING:
     from indextables.index.query.explain import ScorePart
     from indextables.predicate.evaluate import ordering
     from indextables.predicate.tree import Node as Predicate
-    from indextables.split.search import match
+    from indextables.split.search import live_statistics, match
 else:
     builder = later("indextables.index.build.builder")
     explain = later("indextables.index.query.explain")
     ordering = later("indextables.predicate.evaluate.ordering")
+    live_statistics = later("indextables.split.search.live_statistics")
     match = later("indextables.split.search.match")
 
 T = TypeVar("T")
@@ -91,7 +94,8 @@ def count_in_open_indexes(
     total = searched = 0
     left: list[SplitRef] = []
     for ref in refs:
-        index = cached_index(store, ref)
+        # Where rows are deleted, the index counts too many.
+        index = None if ref.vector is not None else cached_index(store, ref)
         search = None if index is None or not _answers(index.spec, query) else IndexSearch(index, query)
         if search is None or not search.exact:
             left.append(ref)
@@ -252,13 +256,15 @@ class _SplitSearch:
         """A whole column, for ranges over typed values."""
         parts = [
             to_table_schema(part, self.reading.schema, [column], {})[column]
-            for _, part in self.reader.scan([column])
+            for _, _, part in self.reader.scan_stored([column])
         ]
         return pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
 
     def count(self) -> int:
         """How many rows the query finds; only called when the index is exact."""
-        return len(self.rows()) if self._search is None else self._by_index(self._search.count, self._length)
+        if self._search is None or self.ref.vector is not None:
+            return len(self.rows())
+        return self._by_index(self._search.count, self._length)
 
     def _length(self) -> int:
         return len(self.rows())
@@ -276,10 +282,13 @@ class _SplitSearch:
         return rows
 
     def _indexed(self, search: IndexSearch, limit: int | None) -> np.ndarray:
+        hidden = self._hidden(search.index.rows)
         if self.exact:
-            return search.rows(limit)
-        certain = search.certain()
-        doubtful = np.setdiff1d(search.candidates(), certain, assume_unique=True)
+            # No more than the hidden ones are missing from as many rows.
+            enough = limit if limit is None or hidden is None else limit + len(hidden)
+            return without(search.rows(enough), hidden)[:limit]
+        certain = without(search.certain(), hidden)
+        doubtful = without(np.setdiff1d(search.candidates(), certain, assume_unique=True), hidden)
         matching = [certain]
         for at in range(0, len(doubtful), _VERIFY_AT_ONCE):
             some = doubtful[at : at + _VERIFY_AT_ONCE]
@@ -290,11 +299,13 @@ class _SplitSearch:
 
     def _scanned(self, limit: int | None) -> np.ndarray:
         matching = [np.zeros(0, np.int64)]
-        for start, table in self.reader.scan(self.query.columns):
-            matching.append(
-                self._matching(np.arange(start, start + table.num_rows), table, match.match_batch)
-            )
+        for rows, table in self.reader.scan(self.query.columns):
+            matching.append(self._matching(rows, table, match.match_batch))
         return np.concatenate(matching)[:limit]
+
+    def _hidden(self, rows: int) -> np.ndarray | None:
+        """The deleted rows of the split, which has `rows` rows."""
+        return hidden_rows(self.reading.store, self.ref, rows)
 
     def _by_index(self, ask: Callable[[], T], scan: Callable[[], T]) -> T:
         """Ask the index; if part of it turns out to be damaged, scan the rows instead."""
@@ -398,11 +409,33 @@ class _SplitSearch:
 
     def _best_hits(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         if self.exact and self._search is not None:
-            search, most = self._search, self.reader.rows if limit is None else limit
-            return self._by_index(
-                lambda: search.best(most, self.selection.statistics), partial(self._rescored, limit)
-            )
+            best = partial(self._best_indexed, self._search, limit)
+            return self._by_index(best, partial(self._rescored, limit))
         return self._rescored(limit)
+
+    def _best_indexed(self, search: IndexSearch, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+        hidden = self._hidden(search.index.rows)
+        if limit is None or hidden is None:
+            scores, rows = search.best(search.index.rows if limit is None else limit, self._statistics)
+            live = slice(None) if hidden is None else ~is_hidden(rows, hidden)
+            return scores[live], rows[live]
+        # If enough of the best hits are live, those are also the best of all that are live.
+        tried = min(limit + len(hidden), limit * _TRIED_FIRST)
+        scores, rows = search.best(tried, self._statistics)
+        live = ~is_hidden(rows, hidden)
+        if live.sum() >= limit or len(rows) < tried:
+            return scores[live][:limit], rows[live][:limit]
+        return self._rescored(limit)
+
+    @cached_property
+    def _statistics(self) -> Statistics | None:
+        """What rows are ranked by: the statistics of the selection, else those of the live rows here.
+
+        None stands for those of the whole index.
+        """
+        if self.selection.statistics is not None or self.ref.vector is None:
+            return self.selection.statistics
+        return self.statistics_of(scored_terms(self.query, self.query.spec))
 
     def _rescored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         """The best rows where rows were matched by their text."""
@@ -413,7 +446,7 @@ class _SplitSearch:
         if self.answered and self._search is not None and len(rows):
             search = self._search
             scores = self._by_index(
-                lambda: search.scores(rows, self.selection.statistics), lambda: self._fresh_scores(rows)
+                lambda: search.scores(rows, self._statistics), lambda: self._fresh_scores(rows)
             )
         else:
             scores = self._fresh_scores(rows)
@@ -424,20 +457,32 @@ class _SplitSearch:
         index = self._fresh_index() if len(rows) else None
         if index is None:
             return np.full(len(rows), not self.query.compared.fields, np.float32)
-        return IndexSearch(index, self.query, values=self._values).scores(rows, self.selection.statistics)
+        return IndexSearch(index, self.query, values=self._values).scores(rows, self._statistics)
 
     def statistics_of(self, terms: Sequence[Term]) -> Statistics:
         """What the rows of this split contribute to the statistics of words."""
         if self.answered and self._search is not None:
             index = self._search.index
             return self._by_index(
-                lambda: statistics_of_terms(index, terms), lambda: self._fresh_statistics(terms)
+                lambda: self._statistics_by(index, terms), lambda: self._fresh_statistics(terms)
             )
         return self._fresh_statistics(terms)
 
     def _fresh_statistics(self, terms: Sequence[Term]) -> Statistics:
         index = self._fresh_index()
-        return Statistics(self.reader.rows) if index is None else statistics_of_terms(index, terms)
+        return Statistics(self.reader.live_rows) if index is None else self._statistics_by(index, terms)
+
+    def _statistics_by(self, index: Index, terms: Sequence[Term]) -> Statistics:
+        hidden = self._hidden(index.rows)
+        if hidden is None:
+            return statistics_of_terms(index, terms)
+        return live_statistics.live_statistics(index, terms, hidden, self._column_of)
+
+    def _column_of(self, column: str, rows: np.ndarray) -> pa.Array:
+        """A column of some ascending rows."""
+        stored = self.reader.read_rows(rows, [column])
+        values = to_table_schema(stored, self.reading.schema, [column], {}).column(column)
+        return pa.concat_arrays(values.chunks)
 
     def explained(self, row: int) -> list[ScorePart] | None:
         """The parts of a row's score."""
@@ -448,16 +493,19 @@ class _SplitSearch:
         if index is None:
             return []
         search = IndexSearch(index, self.query, values=self._values)
-        return explain.explain_score(search, row, self.selection.statistics)
+        return explain.explain_score(search, row, self._statistics)
 
     def _fresh_index(self) -> Index | None:
-        """An index of the query's columns, built now; None when the split has none of them."""
+        """An index of the query's columns, built now; None when the split has none of them.
+
+        As in the stored index, the number of a row is its place in the file: deleted rows are part of it.
+        """
         named = set(self.query.columns) - self._compared
         spec = IndexSpec(tuple(item for item in self.query.spec.searchable().fields if item.column in named))
         if not spec.fields:
             return None
         rebuilt = builder.IndexBuilder(spec, self.reading.schema)
-        for _, table in self.reader.scan(spec.columns):
+        for _, _, table in self.reader.scan_stored(spec.columns):
             rebuilt.add(to_table_schema(table, self.reading.schema, spec.columns, {}))
         built = rebuilt.finish()
         return Index.open(BytesRanges(built.to_bytes()), built.length, built.root_length)

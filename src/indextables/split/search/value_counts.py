@@ -26,6 +26,9 @@ def value_counts(
     reading: Reading, ref: SplitRef, column: str, note: Note
 ) -> tuple[pa.Array, pa.Array] | None:
     """The distinct values, null included, and their row counts; None when the index cannot tell."""
+    if ref.vector is not None:
+        # The dictionary counts deleted rows too.
+        return None
     try:
         index = open_index(reading, ref, with_rows=False)
         counts = None if index is None else _of_index(index, column)

@@ -31,7 +31,6 @@ from indextables.model.names import no_column
 from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.record import Record
-from indextables.ops.read.scan import rows_of
 from indextables.ops.read.search import search
 from indextables.ops.read.splits import live_splits, splits_at
 from indextables.ops.table_settings import query_of_statement
@@ -40,6 +39,7 @@ from indextables.predicate.names import resolve
 from indextables.predicate.tree import Node, all_of
 from indextables.predicate.zones import zone_of
 from indextables.split.layout import SplitRef
+from indextables.split.search.filtered import Filtered
 from indextables.split.search.run import hits_split
 from indextables.split.search.selection import Selection
 from indextables.sql.select.bucket_functions import make_functions, names_bucket_function
@@ -333,14 +333,12 @@ def _marked_split(
     """
     hits = [np.asarray(hits_split(snapshot.reading, ref, Selection(query))) for _, query in pairs]
     names = list(dict.fromkeys([*columns, *(item.column for item, _ in pairs if item.column)]))
-    start = 0
-    for rows in rows_of(snapshot, ref, None, names, record):
+    for numbers, rows in Filtered(snapshot.reading, ref, None).tables(None, names):
+        record.read(rows.num_rows, files=0)
         keep: Any = pa.repeat(pa.scalar(True), rows.num_rows)
         shown = rows.select(columns)
         for (item, _), rows_hit in zip(pairs, hits, strict=True):
-            at = rows_hit[(rows_hit >= start) & (rows_hit < start + rows.num_rows)] - start
-            mask = np.zeros(rows.num_rows, bool)
-            mask[at] = True
+            mask = np.isin(numbers, rows_hit, assume_unique=True)
             if item.required:
                 keep = pc.and_(keep, pa.array(mask))
                 continue
@@ -349,8 +347,8 @@ def _marked_split(
                 absent = pc.is_null(rows.column(item.column)).combine_chunks()
                 truth = pc.if_else(absent, pa.scalar(None, pa.bool_()), truth)
             shown = shown.append_column(item.hidden, truth)
-        start += rows.num_rows
         yield shown.filter(keep)
+    record.read(0)
 
 
 def _explained(wrong: Exception, references: Sequence[Reference], tables: _Tables) -> str:

@@ -119,8 +119,8 @@ def test_the_offset_is_part_of_a_files_identity():
     keys = set()
     for offset in (None, 1, 35):
         vector = {"storageType": "u", "pathOrInlineDv": "ab", "sizeInBytes": 1, "cardinality": 1}
-        extra = {"deletionVector": vector if offset is None else {**vector, "offset": offset}}
-        keys.add(DELTA.key(AddAction(path="x", extra=extra)))
+        descriptor = vector if offset is None else {**vector, "offset": offset}
+        keys.add(DELTA.key(AddAction(path="x", deletion_vector=descriptor)))
     assert keys == {("x", "uab"), ("x", "uab@1"), ("x", "uab@35")}
 
 

@@ -183,7 +183,7 @@ _FIELDS: Mapping[str, Callable[[AddAction], Any]] = {
     "dataChange": lambda add: add.data_change,
     "stats": _stats_text,
     "tags": lambda add: None if add.tags is None else list(add.tags.items()),
-    "deletionVector": lambda add: add.extra.get("deletionVector"),
+    "deletionVector": attrgetter("deletion_vector"),
     COUNTS_NAN: counts_nan,
 }
 

@@ -30,7 +30,7 @@ from indextables.ops.maintain.check.findings import (
 )
 from indextables.ops.maintain.check.log_files import LogFacts, log_findings, read_log
 from indextables.ops.maintain.check.splits import inspect_splits
-from indextables.ops.maintain.purge import is_split, needed_paths, own_files
+from indextables.ops.maintain.purge import Needed, is_split, is_vector_file, needed_paths, own_files
 from indextables.ops.progress import Progress, silent
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
@@ -97,19 +97,21 @@ class SplitCheck:
         """What is wrong with them."""
         yield from self._live()
         try:
-            needed = needed_paths(self.log).paths
+            needed = needed_paths(self.log)
         except Error:
             return  # a damaged version file, which is a finding of its own, hides what it names
         files = own_files(self.log.store.list())
         yield from self._kept_logs(files)
-        listed = {file.path: file.size for file in files if is_split(file.path)}
+        listed = {file.path: file.size for file in files if is_split(file.path) or is_vector_file(file.path)}
         yield from self._of_older_versions(needed, listed)
-        orphans = listed.keys() - needed
+        orphans = listed.keys() - needed.paths
         if orphans:
             size = sum(listed[path] for path in orphans)
             yield Finding(
                 NOTE, self.log.uri,
-                f"no version names {counted(len(orphans), 'split')} ({counted(size, 'byte')})",
+                f"no version names {counted(len(orphans), 'split')} ({counted(size, 'byte')})"
+                if all(map(is_split, orphans))
+                else f"no version names {counted(len(orphans), 'file')} ({counted(size, 'byte')})",
                 "they take up space, unless a running write is about to commit them",
                 self._commands.on_table("PURGE INDEXTABLE"),
             )  # fmt: skip
@@ -165,9 +167,8 @@ class SplitCheck:
                     self._commands.on_table("MERGE SPLITS"),
                 )  # fmt: skip
 
-    def _of_older_versions(self, needed: frozenset[str], listed: Mapping[str, int]) -> Iterator[Finding]:
-        live = set(self.newest.live_paths().to_pylist())
-        for path in sorted(needed - live - listed.keys()):
+    def _of_older_versions(self, needed: Needed, listed: Mapping[str, int]) -> Iterator[Finding]:
+        for path in sorted(needed.paths - needed.live - listed.keys()):
             yield Finding(
                 WARNING, path, "the file is not there; only older versions have it",
                 "those versions cannot be read or restored in full",

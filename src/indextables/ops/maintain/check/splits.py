@@ -1,8 +1,9 @@
-"""Checks whether splits are what the log says, by size, footer and index checksums.
+"""Checks whether splits are what the log says, by size, footer, deletion vector and index checksums.
 
 Rows are not read. A split with a damaged footer or another size than the log has is
-damaged. If only its index is damaged, the split is still usable: searches scan its rows,
-and MERGE SPLITS indexes it again.
+damaged, and so is one whose deletion vector is missing, damaged or names rows that it does
+not have: its live rows cannot be told from deleted ones. If only its index is damaged, the
+split is still usable: searches scan its rows, and MERGE SPLITS indexes it again.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from indextables.errors import DamagedIndexError, SplitError, StorageError
+from indextables.errors import CorruptLogError, DamagedIndexError, SplitError, StorageError
 from indextables.index.read.lookup import Index
-from indextables.model.actions import AddAction
+from indextables.model.actions import LARGEST, AddAction
+from indextables.model.stats import of_add
 from indextables.ops.existence import as_store, portable, workers_for
 from indextables.ops.progress import Progress, silent, watched
 from indextables.runtime import LOCAL, Runtime
@@ -21,6 +23,7 @@ from indextables.split.layout import SplitManifest, SplitRef, read_footer
 from indextables.split.open_splits import SplitRanges
 from indextables.split.source import SplitFile
 from indextables.storage.checksum import crc32
+from indextables.storage.deletion_vectors import deleted_rows, descriptor
 from indextables.storage.store import Store, StoreSpec
 
 _REMOTE_BUDGET = 1 << 30
@@ -52,7 +55,9 @@ def inspect_splits(
     `sizes` has the files that exist. The result leaves out splits with which nothing is wrong.
     """
     wrong = [
-        SplitFinding(add.path, rows=damage) for add in adds if (damage := size_damage(add, sizes)) is not None
+        SplitFinding(add.path, rows=damage)
+        for add in adds
+        if (damage := size_damage(add, sizes) or vector_damage(store, add)) is not None
     ]
     if not deep:
         return wrong
@@ -74,6 +79,20 @@ def size_damage(add: AddAction, sizes: Mapping[str, int]) -> str | None:
         return "it is empty"
     if add.size and size != add.size:
         return f"it has {size} bytes and the log says {add.size}"
+    return None
+
+
+def vector_damage(store: Store, add: AddAction) -> str | None:
+    """What is wrong with the deletion vector of a split; None when nothing is."""
+    if add.deletion_vector is None:
+        return None
+    rows = of_add(add, null_counts=False).num_records
+    try:
+        vector = descriptor(add.deletion_vector)
+        if vector is not None:
+            deleted_rows(store, vector, add.path, LARGEST if rows is None else rows)
+    except (CorruptLogError, SplitError, StorageError) as error:
+        return error.message
     return None
 
 

@@ -158,17 +158,21 @@ public class LogFileIndex implements FileIndex {
     byte[][] paths = texts(answer, files);
     long[] sizes = longs(answer, files);
     long[] modified = longs(answer, files);
+    byte[][] deleted = answer.get() == 0 ? null : texts(answer, files);
     ArrayList listed = new ArrayList(directories);
     int next = 0;
     for (int i = 0; i < directories; i++) {
       Object[] values = new Object[columns.length];
       for (int j = 0; j < values.length; j++) values[j] = columns[j][i];
-      FileStatus[] statuses = new FileStatus[lengths[i]];
-      for (int k = 0; k < statuses.length; k++, next++) {
+      ArrayList statuses = new ArrayList(lengths[i]);
+      for (int k = 0; k < lengths[i]; k++, next++) {
         Path path = new Path(new String(paths[next], StandardCharsets.UTF_8));
-        statuses[k] = new FileStatus(sizes[next], false, 0, 0, modified[next], path);
+        FileStatus status = new FileStatus(sizes[next], false, 0, 0, modified[next], path);
+        HashMap more = new HashMap();
+        if (deleted != null && deleted[next].length > 0) more.put(SplitFormat.DELETED, deleted[next]);
+        statuses.add(FileStatusWithMetadata.apply(status, (scala.collection.immutable.Map) CaseClasses.scalaMap(more)));
       }
-      listed.add(PartitionDirectory.apply(new GenericInternalRow(values), statuses));
+      listed.add(PartitionDirectory.apply(new GenericInternalRow(values), CaseClasses.seq(statuses)));
     }
     return listed;
   }

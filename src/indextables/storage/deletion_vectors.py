@@ -1,9 +1,10 @@
-"""Deletion vectors of Delta tables: which rows of a data file are no longer there.
+"""Deletion vectors, in Delta's format: which rows of a file are no longer there.
 
 An `add` may carry a descriptor that points to a set of row positions: in a
 file below the table (`u`), at an absolute address (`p`), or inside the log
 itself (`i`). The set is a 64-bit Roaring bitmap in its portable form behind a
-magic number; a file frames each set with a length and a CRC-32.
+magic number; a file frames each set with a length and a CRC-32. Our own tables
+and Delta tables have them alike.
 
 Bitmaps are decoded with Arrow alone: a Roaring bitmap container has the bit
 order of an Arrow boolean array and an array container is an Arrow uint16
@@ -16,19 +17,18 @@ import base64
 import struct
 import uuid
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from indextables.errors import CorruptLogError, MissingSplitError, NotFoundError
-from indextables.lazy import pc
+from indextables.lazy import np, pa, pc
+from indextables.records import dataclass
 from indextables.storage.store import Store, resolve
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _TO_B85 = str.maketrans(_Z85, _B85)
+_TO_Z85 = str.maketrans(_B85, _Z85)
 _UUID_CHARACTERS = 20
 
 _MAGIC = 1681511377
@@ -41,6 +41,8 @@ _BITMAP_BYTES = 8192
 _CONTAINER_ROWS = 1 << 16
 
 RELATIVE, ABSOLUTE, INLINE = "u", "p", "i"
+INLINE_BYTES = 1 << 10
+"""Vectors of up to this many bytes are written into the log itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,27 @@ class DeletionVector:
                 storage_type=self.storage_type,
             )
         prefix, encoded = self.path_or_inline[:-_UUID_CHARACTERS], self.path_or_inline[-_UUID_CHARACTERS:]
-        name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(encoded))}.bin"
+        name = _file_name(uuid.UUID(bytes=z85_decode(encoded)))
         return f"{prefix}/{name}" if prefix else name
+
+    def wire(self) -> dict[str, Any]:
+        """The descriptor as the log writes it; the inverse of `descriptor`."""
+        body = {
+            "storageType": self.storage_type,
+            "pathOrInlineDv": self.path_or_inline,
+            "offset": self.offset,
+            "sizeInBytes": self.size_bytes,
+            "cardinality": self.cardinality,
+        }
+        return {name: value for name, value in body.items() if value is not None}
+
+
+def _file_name(number: uuid.UUID) -> str:
+    return f"deletion_vector_{number}.bin"
+
+
+FILE_NAME = r"deletion_vector_[0-9a-f-]{36}\.bin"
+"""The names of files of vectors, as a regular expression."""
 
 
 def descriptor(wire: Mapping[str, Any] | None) -> DeletionVector | None:
@@ -96,6 +117,42 @@ def unique_id(wire: Mapping[str, Any] | None) -> str | None:
     """The unique id of the log's `deletionVector` object; None when there is none."""
     vector = descriptor(wire)
     return None if vector is None else vector.unique_id
+
+
+def vector_file(unique_id: str) -> str | None:
+    """The path below the table of the file that holds a vector; None if it is elsewhere, or in the log."""
+    if not unique_id.startswith(RELATIVE):
+        return None
+    name, _, offset = unique_id[1:].rpartition("@")
+    return DeletionVector(RELATIVE, name if offset.isdigit() else unique_id[1:], None, 0, 0).location()
+
+
+def number_deleted(wire: Mapping[str, Any] | None) -> int:
+    """How many rows the log's `deletionVector` object hides; 0 when there is none."""
+    vector = descriptor(wire)
+    return 0 if vector is None else vector.cardinality
+
+
+def write_vectors(store: Store, sets: Sequence[np.ndarray]) -> tuple[list[DeletionVector], str | None]:
+    """Write sets of ascending row positions; small ones become part of their descriptor.
+
+    Returns a descriptor for each set, and the path of the one file that holds the larger ones, if there are
+    any.
+    """
+    bitmaps = [encode_bitmap(rows) for rows in sets]
+    number, body = uuid.uuid4(), bytearray([_FILE_VERSION])
+    vectors: list[DeletionVector] = []
+    for rows, data in zip(sets, bitmaps, strict=True):
+        if len(data) <= INLINE_BYTES:
+            vectors.append(DeletionVector(INLINE, z85_encode(data), None, len(data), len(rows)))
+            continue
+        vectors.append(DeletionVector(RELATIVE, z85_encode(number.bytes), len(body), len(data), len(rows)))
+        body += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    if len(body) == 1:
+        return vectors, None
+    path = _file_name(number)
+    store.put(path, bytes(body))
+    return vectors, path
 
 
 def deleted_rows(store: Store, vector: DeletionVector, path: str, num_rows: int) -> pa.Array:
@@ -142,6 +199,11 @@ def z85_decode(text: str) -> bytes:
         raise CorruptLogError(f"{text!r} is not Z85 text: {error}") from error
 
 
+def z85_encode(data: bytes) -> str:
+    """Encode as Z85, filled up with zeros to a multiple of four bytes."""
+    return base64.b85encode(data + b"\0" * (-len(data) % 4)).decode().translate(_TO_Z85)
+
+
 def _framed(store: Store, vector: DeletionVector, location: str) -> bytes:
     """The bytes of one vector, cut out of its file after checking length and CRC-32."""
     owner, path = resolve(store, location)
@@ -165,6 +227,34 @@ def _framed(store: Store, vector: DeletionVector, location: str) -> bytes:
             f"deletion vector file {location} is damaged: CRC-32 differs at {offset}", path=location
         )
     return data
+
+
+def encode_bitmap(rows: np.ndarray) -> bytes:
+    """The inverse of `decode_bitmap`: ascending row positions, without runs."""
+    highs, starts = np.unique(rows >> 32, return_index=True)
+    out = bytearray(struct.pack("<iq", _MAGIC, len(highs)))
+    for high, low in zip(highs.tolist(), np.split(rows, starts[1:]), strict=True):
+        out += struct.pack("<I", high) + _encode_bucket(low & 0xFFFFFFFF)
+    return bytes(out)
+
+
+def _encode_bucket(rows: np.ndarray) -> bytes:
+    keys, starts = np.unique(rows >> 16, return_index=True)
+    containers = [_encode_container(part & 0xFFFF) for part in np.split(rows, starts[1:])]
+    sizes = np.diff([*starts, len(rows)])
+    header = np.stack([keys, sizes - 1], axis=1).astype("<u2").tobytes()
+    first = 8 + len(header) + 4 * len(keys)
+    offsets = first + np.cumsum([0, *map(len, containers)])[:-1]
+    head = struct.pack("<II", _COOKIE, len(keys)) + header + offsets.astype("<u4").tobytes()
+    return head + b"".join(containers)
+
+
+def _encode_container(rows: np.ndarray) -> bytes:
+    if len(rows) <= _ARRAY_LIMIT:
+        return bytes(rows.astype("<u2").tobytes())
+    bits = np.zeros(_CONTAINER_ROWS, np.bool_)
+    bits[rows] = True
+    return bytes(np.packbits(bits, bitorder="little").tobytes())
 
 
 def decode_bitmap(data: bytes, *, name: str) -> pa.Array:

@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from indextables.errors import CorruptLogError, TableError
-from indextables.log.delta.vectors import (
+from indextables.storage.deletion_vectors import (
     _B85,
     _Z85,
     DeletionVector,

@@ -1,0 +1,176 @@
+"""Rows deleted by vectors are gone for Spark too, whatever way it reads the table."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+import indextables as it
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("day", pa.string()),
+        ("message", pa.string()),
+        ("amount", pa.decimal128(10, 2)),
+        ("tags", pa.list_(pa.string())),
+        ("place", pa.struct([("city", pa.string()), ("at", pa.timestamp("us", "UTC"))])),
+        ("counts", pa.map_(pa.string(), pa.int32())),
+    ]
+)
+OPTIONS = {"indexing.typemap.message": "text", "deletionVectors.enabled": "true"}
+ROWS = 5000
+
+
+def row(number):
+    return {
+        "id": number,
+        "day": str(number % 2),
+        "message": None if number % 11 == 0 else f"word{number % 7} line {number}",
+        "amount": Decimal(number) / 100,
+        "tags": None if number % 5 == 0 else [f"t{number % 3}"] * (number % 4),
+        "place": None
+        if number % 6 == 0
+        else {"city": f"c{number % 9}", "at": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)},
+        "counts": [(f"k{number % 3}", number)],
+    }
+
+
+def is_gone(number):
+    return number % 10 == 3 or 1000 <= number < 1200
+
+
+LIVE = [number for number in range(2 * ROWS) if not is_gone(number)]
+
+
+def make(path, partition_by=()):
+    table = it.Table.create(path, SCHEMA, partition_by=partition_by, options=OPTIONS)
+    table.update_properties({"deletionVectors.enabled": "true"})
+    for first in (0, ROWS):
+        table.append(pa.Table.from_pylist([row(n) for n in range(first, first + ROWS)], SCHEMA))
+    table.delete("id % 10 = 3")
+    table.delete("id >= 1000 AND id < 1200")
+    assert table.files()["num_deleted"].null_count < table.files().num_rows
+    return table
+
+
+@pytest.fixture(scope="module", params=[(), ("day",)], ids=["whole", "partitioned"])
+def path(request, tmp_path_factory):
+    root = tmp_path_factory.mktemp("vectors") / "t"
+    make(root, request.param)
+    return str(root)
+
+
+def ids(frame):
+    return sorted(found["id"] for found in frame.select("id").collect())
+
+
+@pytest.mark.parametrize("vectorized", ["true", "false"])
+def test_a_loaded_table_has_the_live_rows(spark, path, vectorized):
+    spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
+    try:
+        frame = spark.read.format("indextables").load(path)
+        assert ids(frame) == LIVE
+        assert frame.count() == len(LIVE)
+        assert ids(frame.where("id < 1300 AND id > 900")) == [n for n in LIVE if 900 < n < 1300]
+        assert frame.where("message LIKE 'word3%'").count() == sum(n % 7 == 3 and n % 11 != 0 for n in LIVE)
+    finally:
+        spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+
+
+@pytest.mark.parametrize("nested", ["true", "false"])
+def test_every_column_of_a_live_row_is_its_own(spark, path, nested):
+    spark.conf.set("spark.sql.parquet.enableNestedColumnVectorizedReader", nested)
+    try:
+        frame = spark.read.format("indextables").load(path)
+        for found in frame.where("id % 97 = 0").collect():
+            expected = row(found["id"])
+            assert (found["message"], found["amount"], found["tags"]) == (
+                expected["message"], expected["amount"], expected["tags"],
+            )  # fmt: skip
+            assert found["counts"] == dict(expected["counts"])
+            assert (found["place"] or {"city": None})["city"] == (expected["place"] or {"city": None})["city"]
+    finally:
+        spark.conf.unset("spark.sql.parquet.enableNestedColumnVectorizedReader")
+
+
+def test_aggregates_and_limits_see_live_rows(spark, path):
+    frame = spark.read.format("indextables").load(path)
+    totals = frame.selectExpr(
+        "count(*) n", "count(message) m", "min(id) least", "max(id) most", "sum(id) s"
+    ).first()
+    assert totals["n"] == len(LIVE)
+    assert totals["m"] == sum(n % 11 != 0 for n in LIVE)
+    assert (totals["least"], totals["most"], totals["s"]) == (LIVE[0], LIVE[-1], sum(LIVE))
+    assert len(frame.limit(50).collect()) == 50
+    by_day = {found["day"]: found["count"] for found in frame.groupBy("day").count().collect()}
+    assert by_day == {day: sum(str(n % 2) == day for n in LIVE) for day in ("0", "1")}
+
+
+def test_row_numbers_stay_those_of_the_file(spark, path):
+    frame = spark.read.format("indextables").load(path)
+    numbered = frame.select("id", "_metadata.row_index", "_metadata.file_path").collect()
+    assert len({(found["file_path"], found["row_index"]) for found in numbered}) == len(LIVE)
+    assert max(found["row_index"] for found in numbered) > len(LIVE) / 4 - 1
+
+
+def test_searches_find_live_rows_alone(spark, path):
+    hits = [n for n in LIVE if n % 7 == 3 and n % 11 != 0]
+    frame = spark.read.format("indextables").load(path)
+    frame.createOrReplaceTempView("searched")
+    assert ids(spark.sql("SELECT id FROM searched WHERE message indexquery 'word3'")) == hits
+    either = spark.sql("SELECT id FROM searched WHERE message indexquery 'word3' OR id < 50")
+    assert ids(either) == sorted({*hits, *(n for n in LIVE if n < 50)})
+    assert ids(it.Table.open(path, spark=spark).search_df("word3")) == hits
+    assert ids(it.Table.open(path, spark=spark).to_df("id < 100")) == [n for n in LIVE if n < 100]
+
+
+def test_statements_on_a_named_table_leave_deleted_rows_gone(spark, tmp_path):
+    make(tmp_path / "t")
+    spark.sql(f"CREATE TABLE vectors USING indextables LOCATION '{tmp_path}/t'")
+    try:
+        assert ids(spark.table("vectors")) == LIVE
+        spark.sql("UPDATE vectors SET message = 'new' WHERE id = 5")
+        assert ids(spark.table("vectors")) == LIVE
+        spark.sql("DELETE FROM vectors WHERE id = 7")
+        left = [n for n in LIVE if n != 7]
+        assert ids(spark.table("vectors")) == left
+        spark.range(3, 8).createOrReplaceTempView("source")
+        spark.sql(
+            "MERGE INTO vectors t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET message = 'm' "
+            "WHEN NOT MATCHED THEN INSERT (id, day) VALUES (s.id, '9')"
+        )
+        assert ids(spark.table("vectors")) == sorted({*left, 3, 7})
+    finally:
+        spark.sql("DROP TABLE vectors")
+
+
+def test_a_live_view_follows_deletions(spark, tmp_path):
+    table = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
+    table.append(pa.Table.from_pylist([row(n) for n in range(100)], SCHEMA))
+    frame = spark.read.format("indextables").option("refresh", "true").load(str(tmp_path / "t"))
+    assert frame.count() == 100
+    table.update_properties({"deletionVectors.enabled": "true"})
+    table.delete("id < 10")
+    assert ids(frame) == list(range(10, 100))
+
+
+def test_a_stream_begins_with_the_live_rows(spark, tmp_path):
+    make(tmp_path / "t")
+    query = (
+        spark.readStream.format("indextables").load(str(tmp_path / "t"))
+        .writeStream.format("memory").queryName("streamed")
+        .option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+    )  # fmt: skip
+    query.awaitTermination(120)
+    assert ids(spark.table("streamed")) == LIVE
+
+
+def test_the_distributed_log_knows_vectors(spark, path):
+    table = it.Table.open(path, spark=spark)
+    near, far = table.files(engine="columnar"), table.files(engine="spark")
+    assert far["num_deleted"].to_pylist() == near["num_deleted"].to_pylist()
+    assert far["dv"].to_pylist() == near["dv"].to_pylist()

@@ -1,0 +1,330 @@
+"""Rows deleted by a vector: what the log says of them, and what every other verb does with such splits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import indextables as it
+from indextables.errors import ConflictError, CorruptLogError, SplitError
+from indextables.log.format.protocol import DELETION_VECTORS
+from indextables.model.actions import AddAction, RemoveAction
+from indextables.split.open_splits import forget_splits
+from indextables.storage.deletion_vectors import INLINE_BYTES, decode_bitmap, encode_bitmap
+
+SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string())])
+OPTIONS = {"indexing.typemap.message": "text", "deletionVectors.enabled": "true"}
+MANY = 40_000
+"""Rows of which every tenth is too many for a vector inside the log."""
+
+
+def rows(first, count):
+    return pa.table(
+        {"id": range(first, first + count), "message": [f"line {n % 7}" for n in range(count)]}, SCHEMA
+    )
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
+    made.append(rows(0, 100))
+    made.update_properties({"deletionVectors.enabled": "true"})
+    return made
+
+
+def ids(table, where=None):
+    return sorted(table.scan(where).to_arrow()["id"].to_pylist())
+
+
+def vector_files(tmp_path):
+    return sorted(path.name for path in (tmp_path / "t").glob("deletion_vector_*.bin"))
+
+
+@pytest.mark.parametrize("numbers", [[0], [5, 6, 7], range(0, 200_000, 3), [0, 70_000, 5_000_000_000]])
+def test_a_bitmap_is_read_back_as_it_was_written(numbers):
+    positions = np.array(numbers, np.int64)
+    assert decode_bitmap(encode_bitmap(positions), name="x").to_pylist() == list(numbers)
+
+
+def test_a_delete_writes_no_split_and_names_the_rows(table):
+    before = table.files()["path"].to_pylist()
+    done = table.delete("id % 10 = 3")
+    assert (done.rows_deleted, done.files_rewritten, done.files_added) == (10, 0, 0)
+    after = table.files()
+    assert after["path"].to_pylist() == before
+    assert (after["num_records"].to_pylist(), after["num_deleted"].to_pylist()) == ([100], [10])
+    assert after["dv"][0].as_py().startswith("i")
+    assert ids(table) == [n for n in range(100) if n % 10 != 3]
+    assert table.count() == len(table) == 90
+
+
+def test_the_first_vector_raises_the_protocol(table):
+    assert DELETION_VECTORS not in (table.protocol.reader_features or ())
+    table.delete("id = 3")
+    assert DELETION_VECTORS in table.protocol.reader_features
+    assert DELETION_VECTORS in table.protocol.writer_features
+    assert (table.protocol.min_reader_version, table.protocol.min_writer_version) == (3, 3)
+
+
+def test_a_table_without_the_property_is_rewritten_as_before(tmp_path):
+    plain = it.Table.create(tmp_path / "t", SCHEMA, options={"deletionVectors.enabled": "false"})
+    plain.append(rows(0, 100))
+    assert plain.delete("id = 3").files_rewritten == 1
+    assert plain.files()["dv"].to_pylist() == [None]
+    assert DELETION_VECTORS not in (plain.protocol.reader_features or ())
+
+
+def test_the_commit_removes_and_adds_the_same_file(table):
+    table.delete("id = 3")
+    table.delete("id = 4")
+    removed, added = (
+        next(action for action in table.log.read_version(table.version) if isinstance(action, kind))
+        for kind in (RemoveAction, AddAction)
+    )
+    assert removed.path == added.path
+    assert (removed.deletion_vector["cardinality"], added.deletion_vector["cardinality"]) == (1, 2)
+
+
+def test_large_vectors_of_one_commit_share_a_file(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
+    made.append(rows(0, MANY))
+    made.append(rows(MANY, MANY))
+    made.update_properties({"deletionVectors.enabled": "true"})
+    made.delete("id % 10 = 0")
+    assert len(vector_files(tmp_path)) == 1
+    sizes = [add.deletion_vector["sizeInBytes"] for add in made.log.snapshot().adds()]
+    assert min(sizes) > INLINE_BYTES
+    forget_splits()
+    assert it.open(tmp_path / "t").count("id >= 0") == 2 * MANY * 9 // 10
+
+
+def test_a_split_that_loses_all_rows_leaves(table):
+    table.append(rows(100, 10))
+    table.delete("id >= 95 AND id < 100")
+    assert table.delete("id >= 100 OR id % 2 = 0").rows_deleted == 10 + 48
+    assert ids(table) == [n for n in range(95) if n % 2]
+    table.delete("id >= 0")
+    assert table.files().num_rows == 0
+
+
+def test_a_split_with_few_rows_left_is_written_anew(table):
+    table.delete("id < 20")
+    assert table.files()["num_deleted"].to_pylist() == [20]
+    done = table.delete("id < 50")
+    assert (done.files_rewritten, done.files_added) == (1, 1)
+    assert table.files()["num_deleted"].to_pylist() == [None]
+    assert ids(table) == list(range(50, 100))
+
+
+def test_update_and_merge_rewrite_a_split_without_its_deleted_rows(table):
+    table.delete("id < 10")
+    assert table.update("id < 12", {"message": "new"}).rows_updated == 2
+    assert ids(table) == list(range(10, 100))
+    table.delete("id = 50")
+    done = table.merge(pa.table({"id": [50, 51, 5], "message": ["a", "b", "c"]}, SCHEMA), on="id")
+    assert (done.rows_updated, done.rows_inserted) == (1, 2)
+    assert ids(table) == [5, *range(10, 100)]
+
+
+def test_merge_splits_drops_the_deleted_rows(table):
+    table.delete("id < 10")
+    table.merge_splits()
+    assert table.files()["num_deleted"].to_pylist() == [None]
+    assert table.files()["num_records"].to_pylist() == [90]
+    assert ids(table) == list(range(10, 100))
+    assert table.count(query="line") == 90
+
+
+def test_older_versions_and_restore_have_their_own_rows(table, tmp_path):
+    whole = table.version
+    table.delete("id < 10")
+    some = table.version
+    table.delete("id < 20")
+    assert ids(it.open(tmp_path / "t", version=whole)) == list(range(100))
+    assert ids(it.open(tmp_path / "t", version=some)) == list(range(10, 100))
+    table.restore(some)
+    assert ids(table) == list(range(10, 100))
+    table.restore(whole)
+    assert ids(table) == list(range(100))
+    table.restore(some)
+    assert ids(table) == list(range(10, 100))
+
+
+def test_a_restored_vector_brings_no_row_to_a_follower(table):
+    from indextables.ops.read.follow import Follower
+
+    whole = table.version
+    table.delete("id < 10")
+    follower = Follower(table.log)
+    table.restore(whole)
+    table.append(rows(500, 1))
+    assert [row["id"] for part in follower.poll() for row in part.to_pylist()] == [500]
+
+
+def test_checkpoints_of_both_formats_keep_vectors(table, tmp_path):
+    table.delete("id < 10")
+    for form in ("json", "parquet"):
+        it.open(tmp_path / "t", options={"checkpoint.format": form}).checkpoint()
+        for optimized in ("true", "false"):
+            again = it.open(tmp_path / "t", options={"transaction.useOptimized": optimized})
+            assert again.files()["num_deleted"].to_pylist() == [10]
+            assert again.count() == 90
+            assert ids(again) == list(range(10, 100))
+        table.append(rows(1000, 1))
+        table.delete("id = 1000")
+
+
+def test_purge_keeps_the_files_of_live_vectors_and_takes_the_others(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
+    made.append(rows(0, MANY))
+    made.update_properties({"deletionVectors.enabled": "true", "purge.retentionCheckEnabled": "false"})
+    made.delete("id % 10 = 0")
+    made.delete("id % 10 = 1")
+    assert len(vector_files(tmp_path)) == 2
+    made.purge(older_than_hours=0)
+    assert len(vector_files(tmp_path)) == 2, "an older version has it"
+    made.truncate_history()
+    made.purge(older_than_hours=0)
+    assert len(vector_files(tmp_path)) == 1
+    forget_splits()
+    assert it.open(tmp_path / "t").count("id >= 0") == MANY * 8 // 10
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A table whose one vector is a file."""
+    made = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
+    made.append(rows(0, MANY))
+    made.update_properties({"deletionVectors.enabled": "true"})
+    made.delete("id % 10 = 0")
+    forget_splits()
+    (name,) = vector_files(tmp_path)
+    return tmp_path / "t", tmp_path / "t" / name
+
+
+READS = {
+    "scan": lambda table: table.scan().to_arrow(),
+    "filter": lambda table: table.count("id > 3"),
+    "search": lambda table: table.count(query="line"),
+    "rows found": lambda table: table.search("line", limit=1).to_arrow(),
+    "best": lambda table: table.search("line", score=True, limit=1).to_arrow(),
+    "sample": lambda table: table.sample(3),
+    "facets": lambda table: table.facets("message"),
+    "delete": lambda table: table.delete("id = 1"),
+    "update": lambda table: table.update("id = 1", {"message": "new"}),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_missing_vector_is_an_error_that_names_its_split(stored, read):
+    root, file = stored
+    file.unlink()
+    with pytest.raises(SplitError, match="the deletion vector of .*split does not exist"):
+        READS[read](it.open(root))
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_damaged_vector_is_an_error_that_names_it(stored, read):
+    root, file = stored
+    body = bytearray(file.read_bytes())
+    body[100] ^= 1
+    file.write_bytes(body)
+    with pytest.raises((CorruptLogError, SplitError), match=f"{file.name} is damaged"):
+        READS[read](it.open(root))
+
+
+def test_merge_splits_leaves_a_split_alone_whose_vector_is_gone(stored):
+    root, file = stored
+    file.unlink()
+    table = it.open(root)
+    assert table.merge_splits().skipped_files == 1
+    assert table.files()["num_deleted"].to_pylist() == [MANY // 10]
+
+
+def test_check_names_a_split_whose_vector_is_gone(stored):
+    root, file = stored
+    assert it.sql(f"CHECK INDEXTABLES '{root}'")["severity"].to_pylist() == ["OK"]
+    file.unlink()
+    found = it.sql(f"CHECK INDEXTABLES '{root}'").to_pylist()
+    assert [row["severity"] for row in found if "deletion vector" in row["finding"]] == ["BROKEN"], found
+
+
+def test_repair_keeps_vectors_and_leaves_out_a_split_without_its_own(stored, tmp_path):
+    root, file = stored
+    it.repair_log(f"{root}/_transaction_log", f"{root}/_transaction_log.new")
+    (root / "_transaction_log").rename(root / "_transaction_log.old")
+    (root / "_transaction_log.new").rename(root / "_transaction_log")
+    assert it.open(root).count() == MANY * 9 // 10
+    assert it.open(root).count("id % 10 = 0") == 0
+    file.unlink()
+    done = it.repair_log(f"{root}/_transaction_log", f"{root}/_transaction_log.again")
+    assert done.missing_splits == 1
+
+
+# Two writers
+
+
+def test_deletes_of_different_rows_of_one_split_both_succeed(table, tmp_path):
+    other = it.open(tmp_path / "t")
+    plan = Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7"))
+    with plan:
+        other.delete("id = 3")
+    assert ids(it.open(tmp_path / "t")) == [n for n in range(100) if n not in {3, 7}]
+
+
+def test_deletes_of_the_same_row_conflict(table, tmp_path):
+    other = it.open(tmp_path / "t")
+    with (
+        Racing(other, lambda: it.open(tmp_path / "t").delete("id IN (3, 9)")),
+        pytest.raises(
+            ConflictError, match="another writer has deleted or changed meanwhile .row 3, counted from 0"
+        ),
+    ):
+        other.delete("id IN (3, 4)")
+    assert ids(it.open(tmp_path / "t")) == [n for n in range(100) if n not in {3, 9}]
+    assert vector_files(tmp_path) == []
+
+
+def test_an_update_of_a_split_that_lost_a_row_meanwhile_conflicts(table, tmp_path):
+    other = it.open(tmp_path / "t")
+    with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7")), pytest.raises(ConflictError):
+        other.update("id = 3", {"message": "new"})
+    assert 7 not in ids(it.open(tmp_path / "t"))
+
+
+def test_an_upsert_tolerates_a_delete_elsewhere(table, tmp_path):
+    table.append(rows(100, 100))
+    other = it.open(tmp_path / "t")
+    with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7")):
+        other.merge(pa.table({"id": [150, 7000], "message": ["a", "b"]}, SCHEMA), on="id")
+    assert ids(it.open(tmp_path / "t")) == [*(n for n in range(200) if n != 7), 7000]
+
+
+class Racing:
+    """Lets another writer commit just before the first commit of a handle is put."""
+
+    def __init__(self, table, other):
+        self.log, self.other = table.log, other
+
+    def __enter__(self):
+        commit = self.log.commit
+
+        def late(plan):
+            build, raced = plan.build, []
+
+            def slow(base):
+                actions = build(base)
+                if not raced:
+                    raced.append(True)
+                    self.other()
+                return actions
+
+            return commit(replace(plan, build=slow))
+
+        self.log.commit = late
+        return self
+
+    def __exit__(self, *_):
+        del self.log.commit
+        return False
