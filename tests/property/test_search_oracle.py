@@ -5,12 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.index.query.plain_text import PlainText
 from support.search_cases import (
     TOKENIZERS,
+    WORDS,
     cases,
     column_of,
     queries,
@@ -149,6 +151,33 @@ def test_columns_without_a_search_field_are_compared_by_whole_values(data, index
             assert built.count(str(query)) == len(expected)
             scored = built.search(str(query), ["id"], score=True)
             assert sorted(scored["id"].to_pylist()) == expected, str(query)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+def test_every_word_of_every_script_is_found_whole_and_in_part(tokenizer):
+    """Each word alone, side by side with others, and cut at either end, by the index and by scanning."""
+    rows = [
+        *WORDS,
+        *(f"{one} {other}" for one, other in zip(WORDS, WORDS[7:], strict=False)),
+        "".join(WORDS),
+        None,
+    ]
+    column = Column(column_of(tokenizer), tokenizer, tuple(rows))
+    asked = []
+    for word in WORDS:
+        parts = {word, word[:1], word[1:], word[:-1], word[1:-1]} - {""}
+        asked += [Phrase(column, part) for part in parts if part.strip()]
+        asked += [Phrase(column, part, prefix=True) for part in (word[:1], word[:-1] or word)]
+    lists = [None] * len(rows)
+    with tempfile.TemporaryDirectory() as directory:
+        built = build_split(Path(directory), table_of(rows, lists), settings_of())
+        for query in asked:
+            assert built.hits(str(query)) == found(query, len(rows)), str(query)
+    with tempfile.TemporaryDirectory() as directory:
+        built = build_split(Path(directory), table_of(rows, lists), {}).seen_with(settings_of())
+        for query in asked[::9]:
+            assert built.hits(str(query)) == found(query, len(rows)), str(query)
 
 
 def _emptied(query):

@@ -49,6 +49,7 @@ def frame(request, spark, tmp_path_factory, data):
     return spark.read.format("indextables").load(path)
 
 
+@pytest.mark.core
 def test_values_are_those_of_plain_python(frame, data):
     chosen = calls(100, seed=21)
     got = frame.selectExpr("id", *(f"{sql(call)} AS c{at}" for at, call in enumerate(chosen))).collect()
@@ -81,6 +82,7 @@ def test_a_call_may_stand_in_any_boolean_position(spark, frame, data):
         }
 
 
+@pytest.mark.core
 def test_the_functions_of_dataframes_mean_the_same(frame):
     search, isearch = it.functions.search, it.functions.isearch
     assert frame.filter(search("m", "ab")).count() == frame.filter("contains(m, 'ab')").count()

@@ -23,7 +23,10 @@ from support.search_oracle import (
     Without,
 )
 
-TOKENIZERS = ("default", "raw", "en_stem", "whitespace", "compact_ids", "default@2", "en_stem@2")
+TOKENIZERS = (
+    "default", "raw", "en_stem", "whitespace", "compact_ids",
+    "default@2", "en_stem@2", "compact_ids@2", "default+fold@2", "en_stem+fold@2",
+)  # fmt: skip
 """Those without a version are of version 1."""
 WORDS = [
     "error", "Error", "errors", "erroring", "run", "running", "runs", "timeout", "time-out", "a", "I/O", "and", "not",
@@ -31,6 +34,8 @@ WORDS = [
     "10.0.0.1", "v2.0.1", "foo_bar", "C++", "!!!", "...", "🙂", "100%", "user@example.com",
     "550e8400-e29b-41d4-a716-446655440000", "550E8400-E29B-41D4-A716-446655440001",
     "deadbeefdeadbeef01", "req00000000000000000042", "ꙮ1a2b",
+    "ระบบฐานข้อมูล", "ข้อมูล", "ລະບົບ", "ប្រព័ន្ធ", "စနစ်", "ＡＢＣ", "ｶﾞス", "ガス", "Straße", "ﬁne", "l’été", "e\u0301te\u0301", "ΣΊΣΥΦΟΣ",
+    "Grün", "👩🚀", "がっこう", "ᄒ\u1161\u11ab글",
 ]  # fmt: skip
 SEPARATORS = [" ", " ", " ", "  ", ", ", "\t", "\n", "-", "/", "。"]
 
@@ -43,6 +48,7 @@ simple_words = st.sampled_from(
     ["error", "run", "日本語", "naïve", "x" * 45, "timeout", "zebra", "A", "e", "and", "not"]
 )
 
+ascii_words = simple_words.filter(str.isascii)
 
 misspelled = st.sampled_from(
     ["error", "errro", "eror", "timeuot", "runing", "naive", "rnu", "日本誤", "a", "zebra", "Error"]
@@ -84,6 +90,7 @@ def queries(columns):
     column = st.sampled_from(columns)
     # With pairs of characters a pattern inside of text without spaces is refused.
     unpaired = st.sampled_from([one for one in columns if "@" not in one.tokenizer])
+    paired = st.sampled_from([one for one in columns if "@" in one.tokenizer] or columns)
     phrase = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
     leaf = st.one_of(
         st.builds(Phrase, column, phrase),
@@ -106,6 +113,10 @@ def queries(columns):
         st.builds(Wild, unpaired, shapes),
         st.builds(Fuzzy, unpaired, misspelled, st.sampled_from([1, 2])),
         st.builds(Expression, unpaired, st.sampled_from(EXPRESSIONS)),
+        st.builds(Wild, paired, shapes.filter(str.isascii)),
+        st.builds(Fuzzy, paired, misspelled.filter(str.isascii), st.sampled_from([1, 2])),
+        st.builds(Expression, paired, st.sampled_from([one for one in EXPRESSIONS if one.isascii()])),
+        st.builds(Span, paired, st.none() | ascii_words, st.none() | ascii_words, st.just("[]")),
         st.builds(
             Grouped,
             column,
@@ -150,7 +161,7 @@ def table_of(rows, lists):
 
 
 def column_of(tokenizer):
-    return "c_" + tokenizer.replace("@", "_")
+    return "c_" + tokenizer.replace("@", "_").replace("+", "_")
 
 
 def settings_of(record="position", beside=""):

@@ -25,15 +25,13 @@ def is_identifier(word: str) -> bool:
     return len(word) >= 20 or (len(word) >= 16 and re.fullmatch("[0-9A-Fa-f]+", word) is not None)
 
 
+@lru_cache(maxsize=10_000)
 def _simple(text: str) -> list[str]:
-    words, word = [], ""
-    for char in text:
-        if char.isalnum():
-            word += "".join(part for part in char.lower())
-        elif word:
-            words.append(word)
-            word = ""
-    return [*words, word] if word else words
+    """Words by version 1, which are tantivy's."""
+    import tantivy
+
+    analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    return analyzer.build().analyze(text)
 
 
 @lru_cache(maxsize=10_000)
@@ -57,9 +55,17 @@ def _with_identifiers(text: str) -> list[str]:
 _SPACELESS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
-def _runs(text: str) -> list[str | list[str]]:
+def _runs(text: str, tokenizer: str) -> list[str | list[str]]:
     """The runs of a text by version 2: a word, or the characters of a script without spaces."""
+    if tokenizer == "compact_ids@2":
+        for match in _LONG.finditer(text):
+            if is_identifier(match[0]):
+                before, after = text[: match.start()], text[match.end() :]
+                return [*_runs(before, "default@2"), match[0].lower(), *_runs(after, tokenizer)]
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    if "+fold" in tokenizer:
+        letters = (char for char in unicodedata.normalize("NFKD", plain) if not "\u0300" <= char <= "\u036f")
+        plain = unicodedata.normalize("NFKC", "".join(letters))
     runs: list[str | list[str]] = []
     inside = False
     for char in plain:
@@ -105,15 +111,14 @@ def asked_words(text: str, tokenizer: str) -> tuple[list[str], bool]:
     """The words that a query asks for, and whether the last is a single character that begins a pair."""
     if not tokenizer.endswith("@2"):
         return tokenise(text, tokenizer), False
-    runs = _runs(text)
+    runs = _runs(text, tokenizer)
     return _in_pairs(runs, open_end=True), bool(runs) and isinstance(runs[-1], list) and len(runs[-1]) == 1
 
 
 def tokenise(text: str, tokenizer: str) -> list[str]:
-    if tokenizer == "default@2":
-        return _in_pairs(_runs(text))
-    if tokenizer == "en_stem@2":
-        return [_stem(word) for word in _in_pairs(_runs(text))]
+    if tokenizer.endswith("@2"):
+        words = _in_pairs(_runs(text, tokenizer))
+        return [_stem(word) for word in words] if tokenizer.startswith("en_stem") else words
     if tokenizer == "raw":
         return [text]
     if tokenizer == "whitespace":
@@ -142,7 +147,7 @@ class Column:
 def parts_of(text: str, column: Column) -> list[str]:
     """The parts of a text that count one by one: words, and runs of scripts without spaces."""
     if column.tokenizer.endswith("@2"):
-        return ["".join(run) for run in _runs(text)]
+        return ["".join(run) for run in _runs(text, column.tokenizer)]
     return tokenise(text, "default" if column.tokenizer == "en_stem" else column.tokenizer)
 
 
@@ -170,7 +175,9 @@ class Phrase:
         if not plain:
             return False
         wanted = [_stem(word) for word in plain] if "en_stem" in tokenizer else plain
-        prefixed = begins or (self.prefix and not (tokenizer == "compact_ids" and is_identifier(wanted[-1])))
+        prefixed = begins or (
+            self.prefix and not (tokenizer.startswith("compact_ids") and is_identifier(wanted[-1]))
+        )
         for text in self.column.words(row):
             for start in range(len(text)):
                 if prefixed:
@@ -186,7 +193,7 @@ class Phrase:
         return False
 
     def _begins(self, word: str, plain: str, stem: str) -> bool:
-        if self.column.tokenizer == "compact_ids":
+        if self.column.tokenizer.startswith("compact_ids"):
             return word.startswith(plain) and not is_identifier(word)
         return word.startswith(plain) or ("en_stem" in self.column.tokenizer and word == stem)
 
@@ -220,11 +227,11 @@ class Span:
     def finds(self, row: int) -> bool:
         if self.lower is None and self.upper is None:
             return self.column.rows[row] is not None
-        fold = self.column.tokenizer in ("default", "en_stem", "compact_ids")
+        fold = self.column.tokenizer not in ("raw", "whitespace")
         lower, upper = (bound and bound.lower() if fold else bound for bound in (self.lower, self.upper))
         for text in self.column.words(row):
             for word in text:
-                if self.column.tokenizer == "compact_ids" and is_identifier(word):
+                if self.column.tokenizer.startswith("compact_ids") and is_identifier(word):
                     continue
                 if lower is not None and (word < lower or (word == lower and self.brackets[0] == "{")):
                     continue
@@ -260,7 +267,7 @@ def _fits(word: str, shape: str) -> bool:
 
 def _plain_words(column: Column, row: int) -> list[str]:
     """The words that patterns are compared with: identifiers are none."""
-    ids = column.tokenizer == "compact_ids"
+    ids = column.tokenizer.startswith("compact_ids")
     return [word for text in column.words(row) for word in text if not (ids and is_identifier(word))]
 
 

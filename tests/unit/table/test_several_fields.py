@@ -17,6 +17,7 @@ TYPEMAP = "spark.indextables.indexing.typemap.message"
 MESSAGES = ["disk error on node-7", "timeout", "disk full", None, "", "timeout"] + [
     f"line {at}" for at in range(94)
 ]
+DEEP = {"repair.validateSplits": "deep"}
 
 
 def table_of(path, kinds, **options):
@@ -168,3 +169,30 @@ def test_columns_may_be_called_like_kinds(tmp_path):
     assert table.metadata.configuration["spark.indextables.indexing.typemap.text"] == "text,string"
     listed = it.Table.create(tmp_path / "l", schema, options={"indexing.typemap.substring": "text,string"})
     assert listed.metadata.configuration["spark.indextables.indexing.typemap.text"] == "substring"
+
+
+def test_a_description_names_every_field(tmp_path):
+    table = table_of(tmp_path / "t", "substring,text", **{"indexing.typemap.tags": "text"})
+    described = {column.name: column.index for column in table.describe().columns}
+    assert described == {"id": None, "message": "text,substring", "tags": "text"}
+    (detail,) = it.sql(f"DESCRIBE DETAIL '{tmp_path / 't'}'").to_pylist()
+    assert dict(detail["properties"])[TYPEMAP] == "text,substring"
+    assert detail["index_size_bytes"] == table.describe().index_bytes > 0
+
+
+def test_a_deep_check_reads_every_field(tmp_path):
+    """One byte in forty places of the index is changed in turn."""
+    table = table_of(tmp_path / "t", "text,string,substring")
+    assert set(it.check(tmp_path / "t", DEEP).to_arrow()["severity"].to_pylist()) == {"OK"}
+    (add,) = table._snapshot.adds()
+    split = tmp_path / "t" / add.path
+    whole = split.read_bytes()
+    offset, length = add.hotcache_start_offset, add.hotcache_length
+    for at in range(offset, offset + length, max(1, length // 40)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x41
+        split.write_bytes(damaged)
+        severities = it.check(tmp_path / "t", DEEP).to_arrow()["severity"].to_pylist()
+        assert severities != ["OK"], f"byte {at - offset} of the index"
+    split.write_bytes(whole)
+    assert set(it.check(tmp_path / "t", DEEP).to_arrow()["severity"].to_pylist()) == {"OK"}

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from indextables.errors import ConflictError, NotATableError, OptionError, TableError
 from indextables.index.automatic import SAMPLE_ROWS, automatic_kinds
 from indextables.log.snapshot import Snapshot
@@ -69,6 +71,15 @@ def with_kinds(options: Mapping[str, Any] | Options | None, kinds: Mapping[str, 
     return Options.of({**added, **given.explicit})
 
 
+def with_automatic_kinds(
+    options: Options, first_rows: pa.Table | pa.RecordBatch, partition_by: Sequence[str]
+) -> Options:
+    """The options of the write that makes a table, with the indexes that its first rows call for."""
+    apart = {name.lower() for name in partition_by}
+    kinds = automatic_kinds(first_rows)
+    return with_kinds(options, {name: kind for name, kind in kinds.items() if name.lower() not in apart})
+
+
 def newest(log: TransactionLog) -> Snapshot | None:
     """The newest snapshot of the table; None when there is no table."""
     try:
@@ -117,8 +128,7 @@ def save(  # noqa: PLR0917 - one value, passed on in one place
         source = to_arrow(data)
         if options.indexing.auto:
             first, source = peeked(source, SAMPLE_ROWS)
-            kinds = automatic_kinds(first)
-            options = with_kinds(options, {name: kinds[name] for name in kinds if name not in partition_by})
+            options = with_automatic_kinds(options, first, partition_by)
         definition = Definition.of(source.schema if schema is None else schema, partition_by, options=options)
         check_data(definition.schema, source.schema, log.uri)
 

@@ -17,10 +17,9 @@ from indextables.ops.rewrite.replace import commit_or_discard
 from indextables.ops.table_settings import require_parquet
 from indextables.ops.write.alter import TableChange, run_alter
 from indextables.ops.write.commit import Order, outcome
-from indextables.ops.write.definition import Definition
+from indextables.ops.write.definition import Definition, property_key
 from indextables.ops.write.delete import run_delete
 from indextables.ops.write.save import newest
-from indextables.options import Options
 from indextables.predicate.tree import TRUE
 from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.delta.load import is_plain, listed_delta
@@ -35,7 +34,7 @@ from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import no_index
 from indextables.spark.versions import check_retyped
 from indextables.spark.write.job import Job, run_job, written
-from indextables.spark.write.save import first_write
+from indextables.spark.write.save import first_write, with_automatic_index
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
@@ -146,23 +145,27 @@ def create(request: JvmRequest) -> dict[str, Any]:
         return _adopted_delta(request, properties)
     if current is not None and arguments["kind"] == "create":
         return _adopted(request, current, properties)
+    rows = None if frame is None else _as_declared(frame, arguments["schema"])
+    partition_by, options = tuple(arguments["partitions"]), settings.options()
+    if rows is not None:
+        defined = {property_key(key): value for key, value in properties.items()}
+        options = with_automatic_index(rows, options.over(defined, log.uri), partition_by)
     definition = Definition.of(
         arguments["schema"],
-        tuple(arguments["partitions"]),
+        partition_by,
         properties=properties,
-        options=Options.of(settings.table),
+        options=options,
         comment=arguments.get("comment"),
     )
-    rows = None if frame is None else _as_declared(frame, arguments["schema"])
     if current is None:
         if rows is None:
             definition.create(log)
         else:
             order = Order(user_metadata=settings.call.get("userMetadata"))
-            first_write(rows, log, settings.options(), definition, order, mode="error")
+            first_write(rows, log, options, definition, order, mode="error")
         return {}
     plan = definition.first_plan(current.split_table_id)
-    options = settings.options().over(definition.properties, log.uri)
+    options = options.over(definition.properties, log.uri)
     built = [] if rows is None else run_job(rows, Job(plan, log.store.spec(), options))
     adds = [split.add for split in built]
     operation = "REPLACE TABLE" if rows is None else "REPLACE TABLE AS SELECT"

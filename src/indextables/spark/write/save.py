@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError, SchemaError, TableError
-from indextables.index.automatic import SAMPLE_ROWS, automatic_kinds
+from indextables.index.automatic import SAMPLE_ROWS
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
-from indextables.model.names import find_name, require_name
+from indextables.model.names import find_name, quoted_name, require_name
 from indextables.ops.results import WriteResult
 from indextables.ops.write import save
 from indextables.ops.write.commit import Order, commit_splits, planned
@@ -155,12 +155,21 @@ def _without_void(frame: Any, snapshot: Snapshot) -> Any:
 def _save_new(
     frame: Any, log: TransactionLog, options: Options, order: Order, request: WriteRequest
 ) -> WriteResult | None:
-    if options.indexing.auto:
-        kinds = automatic_kinds(arrow_of_frame(frame.limit(SAMPLE_ROWS)))
-        kept_apart = request.partition_by or ()
-        options = save.with_kinds(options, {name: kinds[name] for name in kinds if name not in kept_apart})
-    definition = Definition.of(schema_of(frame), request.partition_by or (), options=options)
+    partition_by = request.partition_by or ()
+    options = with_automatic_index(frame, options, partition_by)
+    definition = Definition.of(schema_of(frame), partition_by, options=options)
     return first_write(frame, log, options, definition, order, mode=request.mode)
+
+
+def with_automatic_index(frame: Any, options: Options, partition_by: Sequence[str]) -> Options:
+    """The options of the write that makes a table; with `indexing.auto`, what its first rows ask for too."""
+    if not options.indexing.auto:
+        return options
+    texts = [field.name for field in frame.schema if field.dataType.typeName() == "string"]
+    if not texts:
+        return options
+    first_rows = arrow_of_frame(frame.select(*map(quoted_name, texts)).limit(SAMPLE_ROWS))
+    return save.with_automatic_kinds(options, first_rows, partition_by)
 
 
 def first_write(
