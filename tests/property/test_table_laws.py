@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pytest
@@ -49,10 +50,12 @@ def as_rows(reader):
 class Life(RuleBasedStateMachine):
     """A table beside a plain list of rows for each of its versions."""
 
+    options = OPTIONS
+
     @initialize()
     def create(self):
         self.root = Path(tempfile.mkdtemp())
-        self.table = it.Table.create(self.root / "t", SCHEMA, partition_by=["p"], options=OPTIONS)
+        self.table = it.Table.create(self.root / "t", SCHEMA, partition_by=["p"], options=self.options)
         self.states = {0: Counter()}
         self.rows = Counter()
 
@@ -89,6 +92,24 @@ class Life(RuleBasedStateMachine):
         self.table.delete(f"id >= {low} AND id < {high}")
         self.now(Counter({row: n for row, n in self.rows.items() if not low <= row[0] < high}))
 
+    @rule(low=ids, message=st.sampled_from(WORDS))
+    def update(self, low, message):
+        self.table.update(f"id = {low}", {"message": message})
+        changed = Counter()
+        for (number, p, old), n in self.rows.items():
+            changed[number, p, message if number == low else old] += n
+        self.now(changed)
+
+    @rule(seed=seeds, count=st.integers(1, 5))
+    def upsert(self, seed, count):
+        source = {row[0]: row for row in rows_of(seed, count)}
+        self.table.merge(as_table(list(source.values())), on="id")
+        merged = Counter()
+        for row, n in self.rows.items():
+            merged[source.get(row[0], row)] += n
+        present = {row[0] for row in self.rows}
+        self.now(merged + Counter(row for number, row in source.items() if number not in present))
+
     @rule(value=st.sampled_from(PARTITIONS[:3]))
     def drop_partition(self, value):
         self.table.drop_partitions(it.col("p") == value)
@@ -122,7 +143,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def open_again(self):
-        self.table = it.Table.open(self.root / "t", options=OPTIONS)
+        self.table = it.Table.open(self.root / "t", options=self.options)
 
     def shown(self):
         """The versions that can be read now."""
@@ -150,5 +171,17 @@ class Life(RuleBasedStateMachine):
         assert as_rows(it.Table.open(self.root / "t", version=version).scan()) == self.states[version]
 
 
+class LifeWithVectors(Life):
+    """The same, where rows are deleted by vectors; some handles do not, and all read the same table."""
+
+    options: ClassVar = {**OPTIONS, "deletionVectors.enabled": "true", "deletionVectors.foldShare": "0.7"}
+
+    @rule()
+    def open_without(self):
+        self.table = it.Table.open(self.root / "t", options={**OPTIONS, "deletionVectors.enabled": "false"})
+
+
 TestLife = pytest.mark.slow(Life.TestCase)
+TestLifeWithVectors = pytest.mark.slow(LifeWithVectors.TestCase)
+TestLifeWithVectors.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
 TestLife.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)

@@ -117,9 +117,10 @@ def test_a_split_with_few_rows_left_is_written_anew(table):
     assert ids(table) == list(range(50, 100))
 
 
-def test_update_and_merge_rewrite_a_split_without_its_deleted_rows(table):
+def test_update_and_merge_of_a_split_with_deleted_rows_leave_them_gone(table):
     table.delete("id < 10")
     assert table.update("id < 12", {"message": "new"}).rows_updated == 2
+    assert table.update("id < 70", {"message": "newer"}).files_removed == 2
     assert ids(table) == list(range(10, 100))
     table.delete("id = 50")
     done = table.merge(pa.table({"id": [50, 51, 5], "message": ["a", "b", "c"]}, SCHEMA), on="id")
@@ -286,11 +287,62 @@ def test_deletes_of_the_same_row_conflict(table, tmp_path):
     assert vector_files(tmp_path) == []
 
 
-def test_an_update_of_a_split_that_lost_a_row_meanwhile_conflicts(table, tmp_path):
+def test_an_update_and_a_delete_of_different_rows_both_succeed(table, tmp_path):
+    other = it.open(tmp_path / "t")
+    with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7")):
+        other.update("id = 3", {"message": "new"})
+    after = it.open(tmp_path / "t")
+    assert ids(after) == [n for n in range(100) if n != 7]
+    assert ids(after, "message = 'new'") == [3]
+
+
+@pytest.mark.parametrize("update", ["id = 7", "id < 60"])
+def test_an_update_of_a_row_that_is_deleted_meanwhile_conflicts(table, tmp_path, update):
+    """The second one writes the split anew, and would bring the row back."""
     other = it.open(tmp_path / "t")
     with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7")), pytest.raises(ConflictError):
-        other.update("id = 3", {"message": "new"})
-    assert 7 not in ids(it.open(tmp_path / "t"))
+        other.update(update, {"message": "new"})
+    after = it.open(tmp_path / "t")
+    assert (ids(after), after.count("message = 'new'")) == ([n for n in range(100) if n != 7], 0)
+
+
+def test_two_updates_of_one_row_conflict(table, tmp_path):
+    other = it.open(tmp_path / "t")
+    first = it.open(tmp_path / "t")
+    with Racing(other, lambda: first.update("id = 7", {"message": "first"})), pytest.raises(ConflictError):
+        other.update("id = 7", {"message": "second"})
+    assert ids(it.open(tmp_path / "t"), "message = 'first'") == [7]
+
+
+def test_a_merge_that_loses_to_a_delete_of_its_source_conflicts(table, tmp_path):
+    table.append(rows(100, 5))
+    other = it.open(tmp_path / "t")
+    with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7")), pytest.raises(ConflictError):
+        other.merge_splits()
+    assert ids(it.open(tmp_path / "t")) == [n for n in range(105) if n != 7]
+
+
+def test_an_update_writes_one_split_of_the_changed_rows(table):
+    table.append(rows(100, 100))
+    done = table.update("id IN (3, 150)", {"message": "new"})
+    assert (done.rows_updated, done.files_added) == (2, 1)
+    after = table.files()
+    assert after["num_records"].to_pylist().count(2) == 1
+    assert sorted(filter(None, after["num_deleted"].to_pylist())) == [1, 1]
+    assert ids(table, "message = 'new'") == [3, 150]
+    assert table.count(query="new") == 2
+    assert ids(table) == list(range(200))
+
+
+def test_a_merge_writes_changed_and_new_rows_together(table):
+    done = table.merge(pa.table({"id": [5, 6, 500], "message": ["a", "b", "c"]}, SCHEMA), on="id")
+    assert (done.rows_updated, done.rows_inserted, done.files_added, done.files_removed) == (2, 1, 1, 0)
+    assert table.scan("message IN ('a', 'b', 'c')", sort="id").to_arrow()["id"].to_pylist() == [5, 6, 500]
+    gone = table.merge(
+        pa.table({"id": [5, 7], "message": ["", ""]}, SCHEMA), on="id", matched="delete", not_matched=None
+    )
+    assert gone.rows_deleted == 2
+    assert ids(table) == [n for n in [*range(100), 500] if n not in {5, 7}]
 
 
 def test_an_upsert_tolerates_a_delete_elsewhere(table, tmp_path):

@@ -1,4 +1,7 @@
-"""Deleting rows by deletion vectors: the splits stay, and the log names the rows that are gone.
+"""Rows that leave their split by a deletion vector: the split stays, and the log names them as gone.
+
+DELETE leaves it at that. UPDATE and MERGE write the changed rows into new splits. `uses_vector` decides
+for all of them whether a split gets a vector or is written anew.
 
 A plan says which rows of which splits leave. The vectors are made anew at every attempt to commit, from
 the version the attempt is built on: where others have deleted other rows of the same split meanwhile, both
@@ -12,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from indextables.errors import ConflictError, StorageError
 from indextables.log.commit.changes import removals
@@ -19,13 +23,17 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.model.arrays import as_numpy
-from indextables.ops.rewrite.rows import RewriteGroup, hits_of
+from indextables.ops.rewrite.rows import RewriteGroup, RewriteSetting, hits_of
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
 from indextables.split.search.filtered import Filtered
 from indextables.split.search.narrowing import index_for
-from indextables.storage.deletion_vectors import unique_id, write_vectors
+from indextables.split.search.run import fetch_rows
+from indextables.storage.deletion_vectors import number_deleted, unique_id, write_vectors
 
+WEAVE_SHARE = 0.01
+"""If more of the rows of a split change, and no indexed column does, the split is written anew with the new
+values woven in: what does not change is copied."""
 _SHOWN = 3
 _NO_ROWS = np.zeros(0, np.int64)
 
@@ -46,6 +54,43 @@ class DeletedRows:
         return len(self.rows) == self.of_rows
 
 
+@dataclass(frozen=True, slots=True)
+class MovedRows:
+    """Rows of one split that change: they leave it, and come back in a new one."""
+
+    deleted: DeletedRows
+    rows: pa.Table
+    """As they are afterwards; fewer where some are deleted."""
+
+
+def uses_vector(setting: RewriteSetting, deleted: DeletedRows) -> bool:
+    """Whether rows leave a split by a vector; else it is written anew.
+
+    It is written anew if too many of its rows have left by then, or if its values can be woven and
+    enough of them change for that to be less work.
+    """
+    options = setting.reading.settings.vectors
+    hidden = number_deleted(deleted.source.deletion_vector)
+    count, rows = len(deleted.rows), hidden + deleted.of_rows
+    if not options.enabled or hidden + count > options.fold_share * rows:
+        return False
+    sets = None if setting.change is None else setting.change.sets
+    can_weave = (
+        sets is not None and not hidden and not {*sets} & {*setting.spec.columns, *setting.partition_columns}
+    )
+    return not can_weave or count <= WEAVE_SHARE * rows
+
+
+def moved_rows(setting: RewriteSetting, deleted: DeletedRows) -> MovedRows:
+    """The rows with their new values."""
+    assert setting.change is not None
+    reading = setting.reading
+    ref = SplitRef.of(deleted.source)
+    return MovedRows(
+        deleted, setting.change.apply(fetch_rows(reading, ref, reading.schema.names, deleted.rows), 0)
+    )
+
+
 def rows_to_delete(piece: RewriteGroup) -> DeletedRows:
     """The rows of one split that a condition and all searches find; reads as little as possible."""
     setting, (source,) = piece.setting, piece.sources
@@ -57,6 +102,11 @@ def rows_to_delete(piece: RewriteGroup) -> DeletedRows:
     filtered = Filtered(reading, ref, setting.drop, index_for(reading, ref, setting.drop, setting.spec))
     rows = filtered.every() if hits is None else filtered.rows(as_numpy(hits))
     return DeletedRows(source, rows.astype(np.int64), open_split(reading.store, ref).live_rows)
+
+
+def vector_metrics(deleted: Sequence[DeletedRows]) -> dict[str, int]:
+    """What the history says of the splits that got a vector."""
+    return {"numDeletionVectors": len(deleted)} if deleted else {}
 
 
 class VectorCommit:

@@ -35,12 +35,17 @@ from indextables.ops.rewrite.rows import (
     require_writable,
     rewrite,
 )
-from indextables.ops.rewrite.vectors import DeletedRows, VectorCommit, rows_to_delete
+from indextables.ops.rewrite.vectors import (
+    DeletedRows,
+    VectorCommit,
+    rows_to_delete,
+    uses_vector,
+    vector_metrics,
+)
 from indextables.ops.table_settings import query_of
 from indextables.ops.write.after_write import after_write
 from indextables.predicate.tree import TRUE, Node
 from indextables.split.layout import SplitRef
-from indextables.storage.deletion_vectors import number_deleted
 
 Searched = Sequence[tuple[str | None, str]]
 """Searches that all have to find a row: a column, or None for all indexed ones, and a query."""
@@ -87,7 +92,7 @@ def run_delete(
         snapshot, "DELETE", sources, adds, parameters={"predicate": predicate},
         metrics={
             **({} if rows is None else {"numDeletedRows": rows}),
-            **({"numDeletionVectors": len(marked)} if marked else {}),
+            **vector_metrics(marked),
         },
         truncated=(item.truncated for item in rewritten), vectors=vectors,
     )  # fmt: skip
@@ -157,9 +162,7 @@ def mark_in(piece: RewriteGroup) -> UniformSplit | RewriteOutcome | DeletedRows:
     count = len(deleted.rows)
     if count in (0, deleted.of_rows):
         return UniformSplit(deleted.source, count, all=count == deleted.of_rows)
-    hidden = number_deleted(deleted.source.deletion_vector)
-    share = piece.setting.reading.settings.vectors.fold_share
-    return rewrite(piece) if hidden + count > share * (hidden + deleted.of_rows) else deleted
+    return deleted if uses_vector(piece.setting, deleted) else rewrite(piece)
 
 
 def _rows_deleted(

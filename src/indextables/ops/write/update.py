@@ -1,15 +1,16 @@
 """UPDATE: give columns other values in the rows for which a condition is true, in one commit.
 
 Only splits that may hold such a row are looked into, reading the columns of the
-condition alone, and only those that do hold one are written anew, where what does
-not change is copied. A new value is a constant, another column (`col("name")`), or
-a function that is given the matching rows as a pyarrow Table and returns one value
-for each.
+condition alone. With `deletionVectors.enabled` the rows leave their splits by deletion
+vectors and are written into a new one; where many rows of a split change, and without
+vectors, it is written anew, and what does not change is copied. A new value is a
+constant, another column (`col("name")`), or a function that is given the matching rows
+as a pyarrow Table and returns one value for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,17 @@ from indextables.ops.rewrite.rows import (
     rows_matching,
 )
 from indextables.ops.rewrite.values import rewrite_values
+from indextables.ops.rewrite.vectors import (
+    DeletedRows,
+    MovedRows,
+    VectorCommit,
+    moved_rows,
+    rows_to_delete,
+    uses_vector,
+    vector_metrics,
+)
 from indextables.ops.write.after_write import after_write
+from indextables.ops.write.rows import build, plan_write
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.expr import Expr
@@ -148,18 +159,33 @@ def run_update(
     look = RewriteSetting.of(log, snapshot, drop=node)
     write = RewriteSetting.of(log, snapshot, change=change)
     pieces = [(RewriteGroup(look, (add,)), RewriteGroup(write, (add,))) for add in snapshot.adds(paths)]
-    outcomes = _updated(log, pieces, progress)
-    adds = [add for item, _ in outcomes for add in item.adds]
+    outcomes: list[tuple[RewriteOutcome, int]] = []
+    moved: list[DeletedRows] = []
+    settings = snapshot.settings
+    try:
+        built = build(
+            log,
+            plan_write(snapshot, snapshot.schema, settings),
+            _changed_rows(log, pieces, outcomes, moved, progress),
+            settings,
+        )
+    except BaseException:
+        discard(log.store, [add for item, _ in outcomes for add in item.adds])
+        raise
+    adds = [*(add for item, _ in outcomes for add in item.adds), *(split.add for split in built)]
     removed = [add for item, _ in outcomes for add in item.sources]
-    rows = sum(matching for _, matching in outcomes)
-    if not removed:
+    rows = sum(matching for _, matching in outcomes) + sum(len(item.rows) for item in moved)
+    if not removed and not moved:
         message = "no row matches the condition"
         return UpdateResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, message)
+    vectors = VectorCommit(log, "UPDATE", moved) if moved else None
     plan = replace_plan(
         snapshot, "UPDATE", removed, adds, parameters={"predicate": str(where), "set": sorted(values)},
-        metrics={"numUpdatedRows": rows}, truncated=(item.truncated for item, _ in outcomes),
+        metrics={"numUpdatedRows": rows, **vector_metrics(moved)},
+        truncated=[*(item.truncated for item, _ in outcomes), *(split.truncated for split in built)],
+        vectors=vectors,
     )  # fmt: skip
-    committed = commit_or_discard(log, plan, adds)
+    committed = commit_or_discard(log, plan, adds, vectors)
     after_write(log)
     return UpdateResult(
         log.uri, SUCCESS, committed.version, rows, len(removed), len(adds), committed.attempts,
@@ -176,25 +202,32 @@ def _named(values: Mapping[str, NewValue], schema: pa.Schema) -> tuple[tuple[str
     return tuple(named)
 
 
-def _updated(
-    log: TransactionLog, pieces: Sequence[tuple[RewriteGroup, RewriteGroup]], progress: Progress
-) -> list[tuple[RewriteOutcome, int]]:
-    outcomes: list[tuple[RewriteOutcome, int]] = []
-    try:
-        for item in watched(log.runtime.workers.map(_update_in, pieces), progress, "Updating", len(pieces)):
-            if item is None:
-                continue
+def _changed_rows(
+    log: TransactionLog,
+    pieces: Sequence[tuple[RewriteGroup, RewriteGroup]],
+    outcomes: list[tuple[RewriteOutcome, int]],
+    moved: list[DeletedRows],
+    progress: Progress,
+) -> Iterator[pa.RecordBatch]:
+    """The changed rows that leave their split; what becomes of each split is added to the lists."""
+    for item in watched(log.runtime.workers.map(_update_in, pieces), progress, "Updating", len(pieces)):
+        if isinstance(item, MovedRows):
+            moved.append(item.deleted)
+            yield from item.rows.to_batches()
+        elif item is not None:
             outcomes.append(item)
             require_read(item[0], "UPDATE")
-    except BaseException:
-        discard(log.store, [add for item, _ in outcomes for add in item.adds])
-        raise
-    return outcomes
 
 
-def _update_in(piece: tuple[RewriteGroup, RewriteGroup]) -> tuple[RewriteOutcome, int] | None:
-    """Write one split anew with its changed rows; None when no row of it matches."""
+def _update_in(piece: tuple[RewriteGroup, RewriteGroup]) -> tuple[RewriteOutcome, int] | MovedRows | None:
+    """The changed rows of one split, or the split written anew with them; None when no row of it matches."""
     look, write = piece
+    if write.setting.reading.settings.vectors.enabled:
+        deleted = rows_to_delete(look)
+        if not len(deleted.rows):
+            return None
+        if uses_vector(write.setting, deleted):
+            return moved_rows(write.setting, deleted)
     outcome = rewrite_values(write)
     if outcome is not None:
         return (outcome, outcome.rows_changed or 0) if outcome.sources else None

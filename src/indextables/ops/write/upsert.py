@@ -2,16 +2,17 @@
 
 The source is written to a scratch file that stays mapped, not read, so that it
 may be larger than memory; only its keys are held. Splits whose bounds exclude
-every key are not opened. Of the others the key columns are read, and only those
-that hold a matching row are written anew, one at a time. Source rows that
-matched nothing are inserted.
+every key are not opened. Of the others the key columns are read. With
+`deletionVectors.enabled`, rows that change or leave are named in the log, and
+those that change come back in a new split; without, and where many rows of a
+split do, it is written anew. Source rows that matched nothing are inserted.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ from indextables.ops.rewrite.rows import (
     split_rows,
 )
 from indextables.ops.rewrite.values import rewrite_values, same_values
+from indextables.ops.rewrite.vectors import (
+    DeletedRows,
+    VectorCommit,
+    moved_rows,
+    uses_vector,
+    vector_metrics,
+)
 from indextables.ops.write.after_write import after_write
 from indextables.ops.write.data import batches_of, to_arrow
 from indextables.ops.write.rows import WritePlan, build, plan_write
@@ -49,6 +57,7 @@ from indextables.predicate.tree import Column, Compare, Literal, Node, all_of
 from indextables.split.write.build import BuiltSplit
 
 _BATCH_ROWS = 32_768
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +122,21 @@ class MergeRows:
 
     source: MergeSource
     numbers: np.ndarray
+    """For each live row of the split, the number of its source row; -1 for none."""
     clauses: MergeClauses
     columns: tuple[str, ...]
+    places: np.ndarray
+    """The numbers of these rows in the split."""
+
+    def leaving(self) -> np.ndarray:
+        """The rows, among the live ones, that change or are deleted."""
+        matched = self.numbers >= 0
+        leaves = np.zeros(len(matched), bool)
+        if self.clauses.matched is not None:
+            leaves |= matched
+        if self.clauses.not_matched_by_source == "delete":
+            leaves |= ~matched
+        return np.flatnonzero(leaves)
 
     @property
     def looks_at(self) -> frozenset[str]:
@@ -187,23 +209,65 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
     columns = tuple(n for n in snapshot.schema.names if n.lower() in data_columns and n not in source.on)
     scope = None if clauses.not_matched_by_source else _bounds(source, snapshot)
     paths = snapshot.plan(scope, columns={"path"}).files.column("path").to_pylist()
-    outcomes: list[RewriteOutcome] = []
-    inserted: list[BuiltSplit] = []
-    matched = 0
+    merge = _Merge(log, snapshot, source, clauses, columns)
     try:
-        for add in snapshot.adds(paths):
-            change = _change(log, snapshot, add, source, clauses, columns)
-            if change is not None:
-                matched += int((change.numbers >= 0).sum())
-                setting = RewriteSetting.of(log, snapshot, change=change)
-                piece = RewriteGroup(setting, (add,))
-                outcomes.append(require_read(rewrite_values(piece) or rewrite(piece), "MERGE"))
-        if clauses.not_matched == "insert":
-            inserted = build(log, plan, _unmatched_rows(source), options)
+        built = build(log, plan, merge.new_rows(snapshot.adds(paths)), options)
     except BaseException:
-        discard(log.store, [add for item in outcomes for add in item.adds])
+        discard(log.store, [add for item in merge.rewritten for add in item.adds])
         raise
-    return _committed(log, snapshot, source, clauses, outcomes, inserted, scope, matched)
+    return _committed(merge, built, scope)
+
+
+class _Merge:
+    """One merge while its rows are written."""
+
+    def __init__(
+        self,
+        log: TransactionLog,
+        snapshot: Snapshot,
+        source: MergeSource,
+        clauses: MergeClauses,
+        columns: tuple[str, ...],
+    ) -> None:
+        self.log = log
+        self.snapshot = snapshot
+        self.source = source
+        self.clauses = clauses
+        self.columns = columns
+        self.rewritten: list[RewriteOutcome] = []
+        """The splits that were written anew."""
+        self.marked: list[DeletedRows] = []
+        """The splits that get a deletion vector."""
+        self.matched = self.deleted = self.inserted = 0
+
+    def new_rows(self, adds: Iterable[AddAction]) -> Iterator[pa.RecordBatch]:
+        """The rows of new splits: changed ones that leave theirs by a vector, then those to be inserted."""
+        for add in adds:
+            change = _change(self.log, self.snapshot, add, self.source, self.clauses, self.columns)
+            if change is not None:
+                self.matched += int((change.numbers >= 0).sum())
+                yield from self._changed(add, change)
+        if self.clauses.not_matched == "insert":
+            for batch in _unmatched_rows(self.source):
+                self.inserted += batch.num_rows
+                yield batch
+
+    def _changed(self, add: AddAction, change: MergeRows) -> Iterator[pa.RecordBatch]:
+        setting = RewriteSetting.of(self.log, self.snapshot, change=change)
+        leaving = change.leaving()
+        deleted = DeletedRows(add, change.places[leaving], len(change.places))
+        if not deleted.is_whole and uses_vector(setting, deleted):
+            # Only the rows that leave are read, so these are the ones that the change is about.
+            of_these = replace(change, numbers=change.numbers[leaving], places=deleted.rows)
+            moved = moved_rows(replace(setting, change=of_these), deleted).rows
+            self.marked.append(deleted)
+            self.deleted += len(leaving) - moved.num_rows
+            yield from moved.to_batches()
+            return
+        piece = RewriteGroup(setting, (add,))
+        outcome = require_read(rewrite_values(piece) or rewrite(piece), "MERGE")
+        self.rewritten.append(outcome)
+        self.deleted += outcome.rows_read - outcome.rows_written
 
 
 def _change(  # noqa: PLR0917 - one value, passed on in one place
@@ -215,8 +279,11 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
     columns: tuple[str, ...],
 ) -> MergeRows | None:
     """How a split changes; None when it stays as it is."""
-    parts = [source.matches(rows) for _, rows in split_rows(snapshot.reading, add, set(source.on))]
-    numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    parts = [
+        (places, source.matches(rows)) for places, rows in split_rows(snapshot.reading, add, set(source.on))
+    ]
+    places = np.concatenate([_NO_ROWS, *(some for some, _ in parts)])
+    numbers = np.concatenate([_NO_ROWS, *(some for _, some in parts)])
     matched_sources = numbers[numbers >= 0]
     source.matched[matched_sources] = True
     if clauses.matched == "update" and source.repeated[matched_sources].any():
@@ -231,34 +298,30 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
         )
     changes = clauses.matched is not None and len(matched_sources) > 0
     loses = clauses.not_matched_by_source == "delete" and len(matched_sources) < len(numbers)
-    return MergeRows(source, numbers, clauses, columns) if changes or loses else None
+    return MergeRows(source, numbers, clauses, columns, places) if changes or loses else None
 
 
-def _committed(  # noqa: PLR0917 - one value, passed on in one place
-    log: TransactionLog,
-    snapshot: Snapshot,
-    source: MergeSource,
-    clauses: MergeClauses,
-    outcomes: Sequence[RewriteOutcome],
-    inserted: Sequence[BuiltSplit],
-    scope: Node | None,
-    matched: int,
-) -> UpsertResult:
-    removed = [add for item in outcomes for add in item.sources]
-    adds = [*(add for item in outcomes for add in item.adds), *(split.add for split in inserted)]
-    deleted = sum(item.rows_read - item.rows_written for item in outcomes)
-    new = sum(split.add.num_records or 0 for split in inserted)
-    updated = 0 if clauses.matched != "update" else matched
-    if not removed and not adds:
+def _committed(merge: _Merge, built: Sequence[BuiltSplit], scope: Node | None) -> UpsertResult:
+    log, snapshot, clauses = merge.log, merge.snapshot, merge.clauses
+    removed = [add for item in merge.rewritten for add in item.sources]
+    adds = [*(add for item in merge.rewritten for add in item.adds), *(split.add for split in built)]
+    deleted, new = merge.deleted, merge.inserted
+    updated = 0 if clauses.matched != "update" else merge.matched
+    if not removed and not adds and not merge.marked:
         message = "no row of the source matches, and none is inserted"
         return UpsertResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, 0, message)
+    vectors = VectorCommit(log, "MERGE", merge.marked) if merge.marked else None
     plan = replace_plan(
         snapshot, "MERGE", removed, adds, node=scope, inserts=clauses.not_matched == "insert",
-        parameters={"on": list(source.on)},
-        metrics={"numUpdatedRows": updated, "numDeletedRows": deleted, "numInsertedRows": new},
-        truncated=[*(item.truncated for item in outcomes), *(split.truncated for split in inserted)],
+        parameters={"on": list(merge.source.on)},
+        metrics={
+            "numUpdatedRows": updated, "numDeletedRows": deleted, "numInsertedRows": new,
+            **vector_metrics(merge.marked),
+        },
+        truncated=[*(item.truncated for item in merge.rewritten), *(split.truncated for split in built)],
+        vectors=vectors,
     )  # fmt: skip
-    committed = commit_or_discard(log, plan, adds)
+    committed = commit_or_discard(log, plan, adds, vectors)
     after_write(log)
     rows = counted(new, "row")
     message = f"updated {updated}, deleted {deleted}, inserted {rows} in version {committed.version}"
