@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from indextables.ops.read.rows import Rows
     from indextables.ops.results import WriteResult
     from indextables.ops.write.commit import Order
+    from indextables.ops.write.writer import Writer
 
 T = TypeVar("T")
 
@@ -320,6 +321,28 @@ class Table(Handle["Snapshot"]):
 
         order = Order(merge_schema=merge_schema, txn=txn, user_metadata=user_metadata)
         return self._write(data, order, options)
+
+    def writer(
+        self,
+        *,
+        flush_rows: int = 50_000,
+        flush_bytes: int | str = "32M",
+        flush_seconds: float = 5.0,
+        max_pending_bytes: int | str = "128M",
+    ) -> Writer:
+        """A writer for small batches from any number of threads, which commits many of them as one version.
+
+        `write(data)` returns a ticket at once, and `ticket.wait()` the version once the rows are committed.
+        What is pending is committed when it has `flush_rows` rows or `flush_bytes` bytes, or has waited for
+        `flush_seconds`; `write` waits while more than `max_pending_bytes` are pending. Use it in a `with` or
+        `async with` statement, whose end commits the rest. This handle stays at its version; `refresh` moves
+        it.
+        """
+        from indextables.ops.write.writer import Limits, Writer
+
+        sizes = (parse_size(str(flush_bytes)), parse_size(str(max_pending_bytes)))
+        limits = Limits(flush_rows, sizes[0], flush_seconds, sizes[1])
+        return Writer(self._writable(), self._snapshot, limits)
 
     def overwrite(
         self,

@@ -79,7 +79,10 @@ def test_every_cache_is_in_the_table_of_caches():
 
 def test_every_pool_of_threads_is_in_the_table_of_threads():
     pools = holding(
-        lambda node: isinstance(node, ast.Call) and ast.unparse(node.func) == "ThreadPoolExecutor"
+        lambda node: (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) in {"ThreadPoolExecutor", "threading.Thread"}
+        )
     )
     assert pools == table_of("Threads")
 

@@ -38,7 +38,12 @@ def plan_lists(seed: int) -> Plan:
     verbs = ["push"] * 4 + ["pull"] * 3 + chance.sample(UPKEEP, chance.randint(0, 2))
     if form == "rows":
         verbs += ["stream"]
-    options = {**draw_options(chance), **INDEXING, "mergeOnWrite.enabled": chance.choice(("false", "true"))}
+    options = {
+        **draw_options(chance),
+        **INDEXING,
+        "mergeOnWrite.enabled": chance.choice(("false", "true")),
+        "mergeOnWrite.fanIn": "2",
+    }
     parts = draw_parts(chance, verbs, chance.randint(2, 4), (3, 7), long=0.05)
     if chance.random() < 0.3:
         parts = tuple(replace(part, faults=replace(part.faults, lost_reply=0.01)) for part in parts)

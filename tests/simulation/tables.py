@@ -66,6 +66,7 @@ def plan_table_history(seed: int) -> Plan:
         **draw_options(chance),
         **INDEXING,
         "mergeOnWrite.enabled": chance.choice(("false", "false", "true")),
+        "mergeOnWrite.fanIn": "2",
         "indexFilters.enabled": chance.choice(("false", "true")),
     }
     if random.Random(f"vectors:{seed}").random() < 0.5:

@@ -45,6 +45,8 @@ NOT_SIMULATED = {
     "exists": "opens a store by its address, and asks no more than `open`",
     "explain_score": "asks one split about one row, by what the search itself uses",
     "suggest_statistics": "reads the scans of this process; what it stores is a property, as `update_properties`",
+    "writer": "appends as `append` does, from threads of its own, which a history cannot order; "
+    "tests/race/test_writer.py kills it and shares it",
     "add_constraint": "commits as `update_properties` does; the race with writers is in test_commit_conflicts.py",
     "drop_constraint": "commits as `update_properties` does",
     "head": "the first rows of `scan`",

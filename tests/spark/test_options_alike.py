@@ -66,6 +66,7 @@ WRITING: dict[str, dict[str, str]] = {
         "transaction.compression.codec": "gzip",
         "transaction.compression.gzip.level": "9",
         "mergeOnWrite.enabled": "true",
+        "mergeOnWrite.fanIn": "2",
         "purgeOnWrite.enabled": "true",
         "merge.targetBytes": "1M",
         "merge.skipSplitThreshold": "0.9",

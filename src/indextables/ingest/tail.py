@@ -27,10 +27,9 @@ from indextables.ingest.loaded import loaded_places
 from indextables.ingest.log_lines import LineReader, LogForm, line_shown, split_lines
 from indextables.ingest.log_times import Years
 from indextables.model.actions import TxnAction
+from indextables.ops.write.after_write import after_write
 from indextables.table import Table
 
-MERGE_EVERY = 20
-"""Commits after which small splits are merged."""
 _EARLIER = 8
 """How many files that had the name before are remembered."""
 
@@ -194,8 +193,7 @@ class Tailer:
             self.close()
             return written.rows
         self.commits += 1
-        if self.commits % MERGE_EVERY == 0:
-            self._table.merge_splits()
+        after_write(self._table.log, stream=True)
         return written.rows
 
     def _new_app_id(self, file: FollowedFile) -> str:

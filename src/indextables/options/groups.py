@@ -306,7 +306,16 @@ class WriteOptions:
         "write.timestamps", "error", one_of("error", "truncate"),
         "What to do with nanoseconds, since columns store microseconds.", aliases=("timestamps",),
     )  # fmt: skip
-    merge_on_write: bool = option("mergeOnWrite.enabled", False, BOOLEAN, "Merge small splits after a write.")
+    merge_on_write: bool | None = option(
+        "mergeOnWrite.enabled", None, BOOLEAN,
+        "Merge small splits after a write, by levels: some splits with about the same number of rows at a "
+        "time, so that a row is rewritten a few times only. If unset, writers of small batches "
+        "(`Table.writer`), `tail` and Spark's streams do, and other writes do not.",
+    )  # fmt: skip
+    merge_fan_in: int = option(
+        "mergeOnWrite.fanIn", 16, at_least(2),
+        "Splits with about the same number of rows that are merged after a write once there are so many.",
+    )  # fmt: skip
     purge_on_write: bool = option("purgeOnWrite.enabled", False, BOOLEAN, "Run PURGE after a write.")
 
 

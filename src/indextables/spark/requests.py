@@ -37,6 +37,8 @@ class WriteRequest:
     """None where the caller did not say."""
     where: Any = None
     """The tree of the option `replaceWhere`, where Spark has read its text."""
+    stream: bool = False
+    """Whether it is one batch of many."""
 
 
 OWN_SCHEMA = (

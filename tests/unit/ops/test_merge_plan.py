@@ -86,3 +86,43 @@ def test_an_outdated_split_is_rewritten_even_alone_and_even_when_large():
         [split("big", 90 * MB), split("old", 95 * MB)], SETTINGS, outdated=lambda add: add.path == "old"
     )
     assert names(plan) == [["old"]]
+
+
+LEVELS = MergeSettings(target_bytes=512 * MB, threshold=0.45, max_sources=1000, indexed=True, fan_in=16)
+
+
+def test_levels_wait_until_they_are_full():
+    adds = [AddAction(path=f"{n:03}", size=MB, num_records=10 + n % 5) for n in range(16)]
+    assert names(plan_merge(adds[:15], LEVELS)) == []
+    assert names(plan_merge(adds, LEVELS)) == [[add.path for add in adds]]
+    higher = [AddAction(path=f"h{n:03}", size=MB, num_records=200) for n in range(15)]
+    assert names(plan_merge([*adds[:15], *higher], LEVELS)) == [], "two levels, neither of them full"
+
+
+def grown(appends: int, rows: int, size: int) -> tuple[float, int]:
+    """Append splits one by one and merge after each: bytes merged per byte appended, and most splits."""
+    live: list[AddAction] = []
+    merged_bytes = most = 0
+    for number in range(appends):
+        live.append(AddAction(path=f"{number:06}", size=size, num_records=rows))
+        for group in plan_merge(live, LEVELS).groups:
+            merged_bytes += group.size_bytes
+            sources = {add.path for add in group.sources}
+            live = [add for add in live if add.path not in sources]
+            records = sum(add.num_records or 0 for add in group.sources)
+            live.append(AddAction(path=f"{number:06}m", size=group.size_bytes, num_records=records))
+        most = max(most, len(live))
+    return merged_bytes / (appends * size), most
+
+
+def test_a_row_is_rewritten_four_times_at_most_and_splits_stay_few():
+    """Ten rows a commit, tens of thousands a commit, single rows of a kilobyte, and single long documents."""
+    for appends, rows, size in (
+        (10_000, 10, 6_000),
+        (3_000, 50_000, 4 * MB),
+        (10_000, 1, 4_000),
+        (5_000, 1, MB),
+    ):
+        amplification, most = grown(appends, rows, size)
+        assert amplification <= 4, (rows, size, amplification)
+        assert most <= 80 + appends * size // (230 * MB), (rows, size, most)

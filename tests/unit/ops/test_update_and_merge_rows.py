@@ -271,10 +271,11 @@ def test_a_merge_lets_an_append_pass_and_a_merge_elsewhere(table, monkeypatch):
 )
 def test_every_change_merges_small_splits_after_it_where_the_table_asks_for_it(table, change):
     table.append(rows([1], day="1"))
-    table.update_properties({"mergeOnWrite.enabled": "true"})
+    table.update_properties({"mergeOnWrite.enabled": "true", "mergeOnWrite.fanIn": "2"})
+    table.append(rows([2], day="1"), options={"mergeOnWrite.enabled": "false"})
     change(table)
     assert table.history(1)["operation"].to_pylist() == ["MERGE SPLITS"]
-    assert table.files("day = '1'").num_rows == 1
+    assert table.files("day = '1'").num_rows == 2
 
 
 def test_an_update_reads_times_in_the_zone_of_the_table(tmp_path):

@@ -113,7 +113,11 @@ def test_component_sizes_add_up_to_the_split(path):
 
 
 def test_writes_can_be_followed_by_a_merge_and_a_purge(tmp_path):
-    options = {"mergeOnWrite.enabled": "true", "purgeOnWrite.enabled": "true"}
+    options = {
+        "mergeOnWrite.enabled": "true",
+        "mergeOnWrite.fanIn": "3",
+        "purgeOnWrite.enabled": "true",
+    }
     import pyarrow as pa
 
     from support.statements import SCHEMA

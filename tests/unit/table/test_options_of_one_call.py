@@ -52,7 +52,7 @@ def test_the_next_write_has_the_options_the_table_was_opened_with(tmp_path):
 def test_a_merge_after_the_write_follows_the_options_of_the_write(tmp_path):
     table = it.Table.create(tmp_path / "t", ROWS.schema)
     table.append(ROWS)
-    table.append(ROWS, options={"mergeOnWrite.enabled": "true"})
+    table.append(ROWS, options={"mergeOnWrite.enabled": "true", "mergeOnWrite.fanIn": "2"})
     assert (table.version, len(table.files()), table.count()) == (3, 1, 6)
     table.append(ROWS)
     assert (table.version, len(table.files())) == (4, 2)

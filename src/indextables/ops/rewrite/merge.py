@@ -58,6 +58,8 @@ class MergeRequest:
     max_dest_splits: int | None = None
     max_source_splits: int | None = None
     dry_run: bool = False
+    by_levels: bool = False
+    """Merge only levels that are full, as after every write; no split is opened to plan that."""
 
     def __post_init__(self) -> None:
         limits = {
@@ -72,14 +74,11 @@ class MergeRequest:
 
 def plan_by_log(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
     """What a merge of this version would do, judged by the log alone: no split is opened."""
-    outdated = partial(is_outdated, settings_of(snapshot))
+    adds, cooling = snapshot.adds(_paths(snapshot, request)), in_cooldown(snapshot.skips, now_ms)
     settings = _settings(snapshot, request)
-    return plan_merge(
-        snapshot.adds(_paths(snapshot, request)),
-        settings,
-        cooling=in_cooldown(snapshot.skips, now_ms),
-        outdated=outdated,
-    )
+    if request.by_levels:
+        return plan_merge(adds, settings, cooling=cooling)
+    return plan_merge(adds, settings, cooling=cooling, outdated=partial(is_outdated, settings_of(snapshot)))
 
 
 def _paths(snapshot: Snapshot, request: MergeRequest) -> Collection[str] | None:
@@ -96,6 +95,7 @@ def _settings(snapshot: Snapshot, request: MergeRequest) -> MergeSettings:
         max_sources=request.max_source_splits or options.max_source_splits,
         max_groups=request.max_dest_splits,
         indexed=bool(settings_of(snapshot).fields),
+        fan_in=snapshot.settings.write.merge_fan_in if request.by_levels else None,
     )
 
 
@@ -132,7 +132,8 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
     """Merge what the plan says, in one commit; failures are recorded in another."""
     snapshot = log.snapshot(max_staleness_s=0)
     require_writable(snapshot)
-    plan = plan_for(snapshot, request, log.runtime.clock.now_ms())
+    plan_of = plan_by_log if request.by_levels else plan_for
+    plan = plan_of(snapshot, request, log.runtime.clock.now_ms())
     report_cooldown(plan.cooling)
     if request.dry_run:
         return _result(log, DRY_RUN, plan, len(plan.cooling), _dry_message(plan))

@@ -4,6 +4,11 @@ A split of at least `threshold` of the target size is left alone: rewriting it c
 than a reader gains. The others are taken in path order, the order in which rows are read,
 and collected in one group until the next split would exceed the limit, so that adjacent
 rows stay adjacent.
+
+After every write that would rewrite the same rows again and again. Merged by levels, splits
+wait until `fan_in` of them have about the same number of rows: a level holds splits of
+`fan_in` times the rows of the level below, so a merge always leads to a higher level, and a
+row is rewritten at most once per level.
 """
 
 from __future__ import annotations
@@ -28,6 +33,8 @@ class MergeSettings:
     max_sources: int
     max_groups: int | None = None
     indexed: bool = False
+    fan_in: int | None = None
+    """Merge by levels, this many splits at least; None merges every small split there is."""
 
     @property
     def limit_bytes(self) -> int:
@@ -77,6 +84,7 @@ def plan_merge(
 ) -> MergePlan:
     """Group small splits; an outdated one is rewritten even if there is nothing to merge it with."""
     by_partition: dict[tuple[tuple[str, str | None], ...], list[AddAction]] = {}
+    fan_in = settings.fan_in
     left: dict[str, int] = {}
     considered = 0
     for add in sorted(adds, key=lambda add: add.path):
@@ -89,7 +97,8 @@ def plan_merge(
     groups = [
         MergeGroup(dict(partition), bin_)
         for partition, members in by_partition.items()
-        for bin_ in _bins(members, settings)
+        for together in ([members] if fan_in is None else _full_levels(members, fan_in))
+        for bin_ in _bins(together, settings)
         if len(bin_) > 1 or outdated(bin_[0])
     ]
     if settings.max_groups is not None:
@@ -97,6 +106,23 @@ def plan_merge(
         chosen = {id(group) for group in fullest}
         groups = [group for group in groups if id(group) in chosen]
     return MergePlan(tuple(groups), left, considered)
+
+
+def _full_levels(members: list[AddAction], fan_in: int) -> list[list[AddAction]]:
+    """The splits of every level that has enough of them."""
+    levels: dict[int, list[AddAction]] = {}
+    for add in members:
+        levels.setdefault(_level(add.num_records or 1, fan_in), []).append(add)
+    return [levels[level] for level in sorted(levels) if len(levels[level]) >= fan_in]
+
+
+def _level(rows: int, fan_in: int) -> int:
+    """How often a number of rows can be divided by the fan-in."""
+    level = 0
+    while rows >= fan_in:
+        rows //= fan_in
+        level += 1
+    return level
 
 
 def _bins(members: list[AddAction], settings: MergeSettings) -> Iterable[tuple[AddAction, ...]]:

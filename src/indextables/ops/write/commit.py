@@ -71,6 +71,16 @@ APPEND = Order()
 def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
     """Write rows as the order says, in one commit, with the options of the log and of the table.
 
+    What is due after a write is done before this returns.
+    """
+    result = write_rows(log, data, order)
+    after_write(log)
+    return result
+
+
+def write_rows(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
+    """Write rows as the order says, in one commit, and nothing else.
+
     An append does not wait to hear whether there is a newer version before it builds its splits. If the
     table turns out to be described otherwise by now, it begins again, provided its rows can be read again.
     """
@@ -81,7 +91,6 @@ def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
     if result is None:
         result = _write_on(log, log.snapshot(max_staleness_s=0), source, order)
         assert result is not None
-    after_write(log)
     return result
 
 

@@ -44,4 +44,4 @@ def write_batch(spark: Any, frame: Any, request: WriteRequest, query: str | None
             "restart. Set the option 'txnAppId' to a name of its own."
         )
     exact = {**request.options, "txnAppId": app_id, "txnVersion": str(number)}
-    save_frame(spark, frame, replace(request, options=exact))
+    save_frame(spark, frame, replace(request, options=exact, stream=True))

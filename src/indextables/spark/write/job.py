@@ -106,9 +106,11 @@ def last_writes(limit: int = 10) -> list[tuple[str, WriteResult]]:
         return list(reversed(_written))[:limit]
 
 
-def written(log: TransactionLog, result: WriteResult, options: Options) -> WriteResult:
+def written(
+    log: TransactionLog, result: WriteResult, options: Options, *, stream: bool = False
+) -> WriteResult:
     """Record a committed write, and do what is due after one."""
-    after_write(log, options)
+    after_write(log, options, stream=stream)
     with _lock:
         _written.append((log.uri, result))
     return result

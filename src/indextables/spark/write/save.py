@@ -61,7 +61,7 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     result = save.first_or_none(
         lambda: commit_splits(log, snapshot, plan, built, order, options), log.uri, request.mode
     )
-    return None if result is None else written(log, result, options)
+    return None if result is None else written(log, result, options, stream=request.stream)
 
 
 def insert_frame(

@@ -23,6 +23,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
 CARE = {
     "checkpoint.interval": "1",
     "mergeOnWrite.enabled": "true",
+    "mergeOnWrite.fanIn": "2",
     "purgeOnWrite.enabled": "true",
     "purge.retentionCheckEnabled": "false",
 }
