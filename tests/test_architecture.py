@@ -34,6 +34,7 @@ LAYERS = (
     ("split",),
     ("ops",),
     ("connection",),
+    ("companion",),
     ("handle",),
     ("table", "delta", "maintenance"),
     ("any_table", "one_call"),
@@ -317,7 +318,13 @@ def test_a_typed_decoder_is_made_when_its_module_is_loaded():
 
 
 # Where a table is opened once more, in this process or another: there the caller's own options count.
-OPENED_AGAIN = {"delta.py", "spark/read/frame.py", "spark/delta/load.py", "spark/delta/scan.py"}
+OPENED_AGAIN = {
+    "companion/settings.py",
+    "delta.py",
+    "spark/read/frame.py",
+    "spark/delta/load.py",
+    "spark/delta/scan.py",
+}
 
 
 def test_what_a_read_obeys_comes_from_the_snapshot_in_one_value():

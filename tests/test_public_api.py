@@ -12,7 +12,7 @@ import indextables as it
 
 NAMES = {
     "AddAction", "CommitInfo", "DeltaTable", "Error", "MetadataAction", "ProtocolAction", "RemoveAction", "SkipAction", "Table",
-    "TransactionLog", "TxnAction", "check", "col", "configure", "connect", "delta", "disconnect", "errors", "functions", "open",
+    "TransactionLog", "TxnAction", "check", "col", "companion", "configure", "connect", "delta", "disconnect", "errors", "functions", "open",
     "plain_query", "read", "repair_log", "sql", "truncate_statistics", "write",
 }  # fmt: skip
 

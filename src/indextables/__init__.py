@@ -13,6 +13,7 @@ from indextables.lazy import load as _load
 
 if TYPE_CHECKING:
     from indextables import delta as delta
+    from indextables.companion.handle import companion as companion
     from indextables.delta import DeltaTable as DeltaTable
     from indextables.errors import Error as Error
     from indextables.index.query.syntax import plain_query as plain_query
@@ -50,6 +51,7 @@ _HOMES = {
     "TransactionLog": "indextables.log.transaction_log",
     "TxnAction": "indextables.model.actions",
     "check": "indextables.maintenance",
+    "companion": "indextables.companion.handle",
     "col": "indextables.predicate.tree",
     "open": "indextables.one_call",
     "plain_query": "indextables.index.query.syntax",
@@ -79,6 +81,7 @@ __all__ = [
     "TxnAction",
     "check",
     "col",
+    "companion",
     "configure",
     "connect",
     "delta",

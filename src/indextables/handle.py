@@ -41,6 +41,11 @@ class Handle(Generic[S]):
         return self._snapshot.store.uri
 
     @property
+    def snapshot(self) -> S:
+        """The version this handle reads, for the functions that work on one."""
+        return self._snapshot
+
+    @property
     def version(self) -> int:
         """The version this handle reads."""
         return self._snapshot.version

@@ -87,11 +87,18 @@ class Table(Handle["Snapshot"]):
         options: Mapping[str, Any] | Options | None = None,
         spark: Any = None,
     ) -> Self:
-        """Open a table at its newest version, at a version, or as it was at a moment."""
+        """Open a table at its newest version, at a version, or as it was at a moment.
+
+        A companion index gives the rows of its source, and versions are those of the source.
+        """
+        from indextables.companion.opening import open_version
+        from indextables.ops.foreign_rows import ForeignRows
+
         log = open_log(uri, options, spark)
-        snapshot = log.snapshot(version, as_of)
+        snapshot = open_version(log, version, as_of)
         fixed = version is not None or as_of is not None
-        return cls(log, snapshot, pinned=fixed and not log.is_newest(snapshot))
+        is_newest = not fixed or (not isinstance(snapshot, ForeignRows) and log.is_newest(snapshot))
+        return cls(log, snapshot, pinned=not is_newest)
 
     @classmethod
     def exists(cls, uri: str | os.PathLike[str], options: Mapping[str, Any] | Options | None = None) -> bool:
@@ -123,7 +130,9 @@ class Table(Handle["Snapshot"]):
 
     def refresh(self) -> Self:
         """Move to the newest version."""
-        self._snapshot = self._log.snapshot(max_staleness_s=0)
+        from indextables.companion.opening import open_version
+
+        self._snapshot = open_version(self._log, max_staleness_s=0)
         self._pinned = False
         return self
 
@@ -542,12 +551,24 @@ class Table(Handle["Snapshot"]):
         """
         if log is not None:
             self._log.follow(log)
+        from indextables.ops.foreign_rows import ForeignRows
+
         after_commit = self._log.left_by_commit()
-        if after_commit is not None and after_commit.version > self.version:
+        if isinstance(self._snapshot, ForeignRows):
+            self._snapshot = self._snapshot if after_commit is None else self._snapshot.on(after_commit)
+        elif after_commit is not None and after_commit.version > self.version:
             self._snapshot = after_commit
         return result
 
     def _frames(self, method: str) -> Any:
+        from indextables.ops.foreign_rows import ForeignRows
+
+        if isinstance(self._snapshot, ForeignRows):
+            raise TableError(
+                f"{method} is not possible: {self.uri} is a companion index, which Spark does not read. Use "
+                "scan() and search().",
+                uri=self.uri,
+            )
         frames = self._log.runtime.frames
         if not hasattr(frames, "scan"):
             raise TableError(
@@ -558,5 +579,7 @@ class Table(Handle["Snapshot"]):
 
 def _reopened(kind: type[Table], uri: str, version: int, pinned: bool, options: Mapping[str, str]) -> Table:
     """A table that was pickled: a handle on the version it had, without Spark."""
+    from indextables.companion.opening import open_version
+
     log = open_log(uri, options)
-    return kind(log, log.snapshot(version), pinned=pinned)
+    return kind(log, open_version(log, version), pinned=pinned)

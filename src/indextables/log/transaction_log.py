@@ -78,6 +78,7 @@ class TransactionLog(LogHandle):
         properties: Mapping[str, str] | None = None,
         table_id: str | None = None,
         description: str | None = None,
+        container: str = "parquet",
     ) -> int:
         """Create the table; if it exists with the same schema and partitioning, nothing happens."""
         version = create.create_table(
@@ -88,6 +89,7 @@ class TransactionLog(LogHandle):
             properties or {},
             table_id=table_id,
             description=description,
+            container=container,
         )
         NEWS.announce(self.uri)
         return version

@@ -101,6 +101,45 @@ class MergeResult(Reported):
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshResult(Reported):
+    """What a refresh of a companion index did, or would do."""
+
+    table_path: str
+    source_path: str
+    status: str
+    """`success`, `no_action` or `dry_run`."""
+    source_version: int | None
+    """The version of the source that is indexed now; None for files without a log."""
+    splits_created: int
+    splits_invalidated: int
+    parquet_files_indexed: int
+    parquet_bytes_downloaded: int | None
+    """The size of the files that were read; None where nothing was."""
+    split_bytes_uploaded: int | None
+    duration_ms: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionStatus(Reported):
+    """How far a companion index is up to date with its source."""
+
+    table_path: str
+    source_path: str
+    source_version: int | None
+    """The newest version of the source; None for files without a log."""
+    indexed_version: int | None
+    """The version of the source that the last refresh indexed."""
+    files_indexed: int
+    files_stale: int
+    """Live files that are not indexed yet: a search reads their rows."""
+    files_gone: int
+    """Files that are indexed and gone: a search leaves their rows out."""
+    splits: int
+    index_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnSuggestion(Reported):
     """Whether statistics of one column pay, and what speaks for it."""
 

@@ -34,6 +34,18 @@ class WriteResult(Reported):
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """How the files of a source are found by its companion index."""
+
+    indexed: int = 0
+    """Files that the index answers for."""
+    scanned: int = 0
+    """Files that it does not cover, whose rows are read."""
+    masked: int = 0
+    """Files that it covers and that are gone: their rows are left out."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScanMetrics:
     """How a scan, count or search was answered."""
 
@@ -55,6 +67,8 @@ class ScanMetrics:
     """Notes for the author of a query: how it was understood, and what it might have meant."""
     ruled_by: tuple[str, ...] = ()
     """The fields of the index that were asked, as `message as substring`; splits without them are scanned."""
+    coverage: Coverage | None = None
+    """For a companion index, how the files of its source were looked at; None for other tables."""
 
     def _repr_html_(self) -> str:
         return notebook.result_html(self)

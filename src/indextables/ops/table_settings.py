@@ -14,6 +14,7 @@ from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query, require_any_text
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.snapshot import Snapshot
+from indextables.ops.foreign_rows import COMPANION, SOURCE_PROPERTY, ForeignRows, container_of
 from indextables.options import PREFIX, Options
 from indextables.options.groups import OPERATORS
 
@@ -26,9 +27,16 @@ def require_parquet(snapshot: Snapshot) -> None:
 
 
 def _require_parquet(snapshot: Snapshot) -> None:
-    described = snapshot.metadata.format or {}
-    options = described.get("options") or {}
-    container = options.get("container") if isinstance(options, dict) else None
+    if isinstance(snapshot, ForeignRows):
+        return
+    described, container = snapshot.metadata.format or {}, container_of(snapshot)
+    if container == COMPANION:
+        raise TableError(
+            f"{snapshot.store.uri} is a companion index: the rows are those of "
+            f"{snapshot.metadata.configuration.get(SOURCE_PROPERTY)}, and they are changed there. Read them "
+            "with Table.open, and bring the index up to date with it.companion(...).refresh().",
+            uri=snapshot.store.uri,
+        )
     if described.get("provider") == "indextables" and container != "parquet":
         raise TableError(
             f"{snapshot.store.uri} keeps its rows in {container or 'another kind of'} splits, not in "

@@ -122,6 +122,10 @@ class SplitRef:
     row_map: Region | None = None
     vector: DeletionVector | None = None
     """Which rows of the split are deleted."""
+    elsewhere: Any = None
+    """For rows that lie in files of somebody else: what gives them, and an index of them if there is one.
+
+    It has the methods of `open_splits.RowsElsewhere`."""
 
     @property
     def live_records(self) -> int | None:

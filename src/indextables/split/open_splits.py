@@ -15,6 +15,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 from indextables.errors import DamagedIndexError, SplitError, StorageError
 from indextables.index.codec.numbers import Bytes
@@ -107,8 +108,27 @@ class _OpenSplits:
 _splits = _OpenSplits()
 
 
+class RowsElsewhere(Protocol):
+    """Rows of files that are not splits, read and searched as if they were one."""
+
+    def reader(self) -> SplitReader:
+        """The rows."""
+        ...
+
+    def index(self, reading: Reading) -> Index | None:
+        """An index of them, None when there is none, DamagedIndexError when it cannot be used."""
+        ...
+
+    def open_index(self) -> Index | None:
+        """The index if it is already open; nothing is read."""
+        ...
+
+
 def open_split(store: Store, ref: SplitRef) -> SplitReader:
     """The rows of a split, without those that its deletion vector hides."""
+    if ref.elsewhere is not None:
+        foreign: RowsElsewhere = ref.elsewhere
+        return foreign.reader()
     reader = _opened_rows(store, ref)
     hidden = hidden_rows(store, ref, reader.rows)
     return reader if hidden is None else reader.hiding(hidden)
@@ -137,8 +157,9 @@ def at_hand(store: Store, refs: Sequence[SplitRef]) -> Iterator[SplitRef]:
         while left and size < WINDOW_BYTES:
             window.append(left.popleft())
             size += window[-1].size or SMALL_OBJECT
-        entries = [_splits.entry(SplitFile.of(store, ref.path), ref) for ref in window]
-        work = zip(entries, window, strict=True)
+        own = [ref for ref in window if ref.elsewhere is None]
+        entries = [_splits.entry(SplitFile.of(store, ref.path), ref) for ref in own]
+        work = zip(entries, own, strict=True)
         for _ in in_threads(lambda pair: _try_small(*pair), work, requests_at_once(store)):
             pass
         yield from window
@@ -164,6 +185,9 @@ def open_index(reading: Reading, ref: SplitRef, *, with_rows: bool) -> Index | N
 
     With `with_rows` the same read also prepares `open_split`.
     """
+    if ref.elsewhere is not None:
+        foreign: RowsElsewhere = ref.elsewhere
+        return foreign.index(reading)
     entry = _splits.entry(SplitFile.of(reading.store, ref.path), ref)
     if entry.index is not None:
         return entry.index
@@ -179,6 +203,21 @@ def open_index(reading: Reading, ref: SplitRef, *, with_rows: bool) -> Index | N
     return entry.index
 
 
+def stored_map(reading: Reading, ref: SplitRef) -> memoryview:
+    """The bytes between the index and the footer, as they were read with the index or else by themselves."""
+    entry = _splits.entry(SplitFile.of(reading.store, ref.path), ref)
+    if entry.row_map is not None:
+        return entry.row_map[1]
+    placed = ref
+    if ref.row_map is None or ref.index_offset is None or ref.index_length is None:
+        placed = ref.placed(read_footer(entry.source, ref).manifest)
+    assert placed.row_map is not None
+    assert placed.index_offset is not None
+    assert placed.index_length is not None
+    end = placed.index_offset + placed.index_length
+    return entry.source.read_one(end - placed.row_map.length, placed.row_map.length)
+
+
 def _held(entry: _OpenSplit, ref: SplitRef) -> int:
     """About how many bytes an open split uses outside the block cache."""
     if entry.source.content is not None:
@@ -190,6 +229,9 @@ def _held(entry: _OpenSplit, ref: SplitRef) -> int:
 
 def cached_index(store: Store, ref: SplitRef) -> Index | None:
     """The index of a split if it is already open; nothing is read."""
+    if ref.elsewhere is not None:
+        foreign: RowsElsewhere = ref.elsewhere
+        return foreign.open_index()
     entry = _splits.peek(_key(SplitFile.of(store, ref.path), ref))
     return None if entry is None else entry.index
 

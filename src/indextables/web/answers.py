@@ -29,7 +29,7 @@ from indextables.split.search.run import SCORE
 from indextables.split.source import bytes_counted
 from indextables.table import Table
 from indextables.web.row_request import RowRequest, moment
-from indextables.web.tables import ServedTable, snapshot_of
+from indextables.web.tables import ServedTable
 
 if TYPE_CHECKING:
     from indextables.delta import DeltaTable
@@ -96,7 +96,7 @@ def readable(table: AnyTable, row_request: RowRequest) -> RowRequest:
 
 def _check_query(table: AnyTable, query: str) -> None:
     if isinstance(table, Table):
-        query_of(snapshot_of(table), query)
+        query_of(table.snapshot, query)
     else:
         table.search(query, limit=0).close()
 
@@ -195,7 +195,7 @@ def histogram(served: ServedTable, row_request: RowRequest, column: str) -> dict
 def marks(table: Table, query: str, page: pa.Table) -> list[dict[str, Pieces]]:
     """For each row, the columns in which something matches, cut into pieces."""
     marked: list[dict[str, Pieces]] = [{} for _ in range(page.num_rows)]
-    parsed = query_of(snapshot_of(table), query)
+    parsed = query_of(table.snapshot, query)
     for name in text_columns(parsed):
         if name not in page.column_names or not pa.types.is_string(page.schema.field(name).type):
             continue

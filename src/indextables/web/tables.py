@@ -9,13 +9,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from indextables.any_table import open_table
+from indextables.companion.opening import open_version
 from indextables.errors import NotATableError, NotFoundError, OptionError
 from indextables.model.types import type_to_sql
 from indextables.table import Table
 
 if TYPE_CHECKING:
     from indextables.delta import DeltaTable
-    from indextables.log.snapshot import Snapshot
     from indextables.log.transaction_log import TransactionLog
 
 _TIME_NAMES = ("@timestamp", "timestamp", "ts", "time", "event_time", "datetime", "created_at", "date")
@@ -45,7 +45,7 @@ class ServedTable:
         log = self._log
         if log is not None:
             try:
-                return Table(log, log.snapshot(version, max_staleness_s=0), pinned=True)
+                return Table(log, open_version(log, version, max_staleness_s=0), pinned=True)
             except NotATableError:
                 # Nothing is left here, or a table of another kind.
                 self._log = None
@@ -53,13 +53,6 @@ class ServedTable:
         if isinstance(table, Table):
             self._log = table.log
         return table
-
-
-def snapshot_of(table: Table) -> Snapshot:
-    """The version that a handle reads; the newest one is there already."""
-    newest = table.log.newest_seen()
-    is_newest = newest is not None and newest.version == table.version
-    return newest if newest is not None and is_newest else table.log.snapshot(table.version)
 
 
 class Catalog:

@@ -7,6 +7,7 @@ the index, a range of words at a time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +107,17 @@ class IndexBuilder:
                 build.add(pa.concat_arrays(waiting) if len(waiting) > 1 else waiting[0], first)
             waiting.clear()
         self._waiting_bytes = self._waiting_rows = 0
+
+    def token_counts(self, ends: Sequence[int]) -> dict[str, list[int]]:
+        """The tokens of consecutive parts of the rows so far, by column; `ends` are where the parts end."""
+        self._make_runs()
+        counts = {}
+        for build in self._fields:
+            if build.lengths:
+                totals = np.cumsum(np.concatenate(build.lengths), dtype=np.int64)
+                before = np.concatenate([[0], totals])[[0, *ends]]
+                counts[build.item.column] = np.diff(before).tolist()
+        return counts
 
     def finish(self) -> BuiltIndex:
         """The index of all rows."""

@@ -42,6 +42,7 @@ from indextables.index.query.tree import (
     Query,
     Words,
 )
+from indextables.index.read.live_rows import LiveRows
 from indextables.index.read.lookup import Fields, Index, Term, fields_of
 from indextables.index.read.ranking import (
     Statistics,
@@ -79,6 +80,9 @@ class IndexSearch:
     ) -> None:
         node, compared = (query.node, query.compared) if isinstance(query, Query) else (query, _NONE)
         self.index = index
+        self._live = index.live
+        if self._live is not None and values is not None:
+            values = _spread(index, self._live, values)
         self._plan = _plan_of(index, node, unknown, compared, has_values=values is not None)
         self._session = Session(index, values)
         self._ready = False
@@ -104,6 +108,8 @@ class IndexSearch:
     def count(self) -> int:
         """How many rows match, or may match if the index is not exact."""
         plan = self._plan
+        if self._live is not None:
+            return len(self.candidates())
         if isinstance(plan, OneTerm):
             return plan.count(self._session)
         if plan.counts_by_dictionary:
@@ -118,7 +124,7 @@ class IndexSearch:
         """The rows that may match, ascending; callers must not modify the array."""
         if self._rows is None:
             self._prepare()
-            self._rows = self._plan.candidates(self._session).array()
+            self._rows = self._live_numbers(self._plan.candidates(self._session).array())
             self._session.cache_words()
         return self._rows
 
@@ -132,14 +138,22 @@ class IndexSearch:
         if self.exact:
             return self.candidates()
         self._prepare()
-        rows = self._plan.certain(self._session).array()
+        rows = self._live_numbers(self._plan.certain(self._session).array())
         self._session.cache_words()
         return rows
+
+    def stored(self, rows: Array) -> Array:
+        """The rows of the index that have these numbers among the live ones."""
+        numbers = rows.astype(np.uint32, copy=False)
+        return numbers if self._live is None else self._live.stored(numbers)
+
+    def _live_numbers(self, rows: Array) -> Array:
+        return rows if self._live is None else self._live.numbers(rows)
 
     def scores(self, rows: Array, statistics: Statistics | None = None) -> Array:
         """The BM25 scores of matching rows, given in ascending order."""
         self._rank_by(statistics)
-        scores = self._plan.score(self._session, rows.astype(np.uint32, copy=False))[1]
+        scores = self._plan.score(self._session, self.stored(rows))[1]
         self._session.cache_words()
         return scores
 
@@ -148,6 +162,11 @@ class IndexSearch:
         assert self.exact, "score the candidates that passed instead"
         if limit < 1 or not self.index.rows:
             return np.zeros(0, np.float32), NO_ROWS
+        if self._live is not None:
+            rows = self.candidates()
+            scores = self.scores(rows, statistics)
+            at = top_indexes(scores, limit)
+            return scores[at], rows[at]
         self._rank_by(statistics)
         words = self._plan.only_words
         if words:
@@ -167,6 +186,8 @@ class IndexSearch:
 
     def _rank_by(self, statistics: Statistics | None) -> None:
         self._prepare()
+        if statistics is None and self._live is not None:
+            statistics = statistics_of_terms(self.index, tuple(self._plan.terms()))
         self._session.statistics = statistics or self._session.own_statistics(self._plan.terms())
 
     def _best_of_words(self, words: Mapping[OneTerm, float], limit: int) -> tuple[Array, Array]:
@@ -180,6 +201,11 @@ class IndexSearch:
         if not weighted:
             return np.zeros(0, np.float32), NO_ROWS
         return top_rows(self.index, field, weighted, limit, statistics.mean_length(column))
+
+
+def _spread(index: Index, live: LiveRows, values: ColumnValues) -> ColumnValues:
+    """Columns with a value for every row of the index, of ones that have the live rows alone."""
+    return lambda column: live.spread(values(column), index.rows)
 
 
 def _plan_of(

@@ -41,7 +41,7 @@ class ScorePart:
 def explain_score(search: IndexSearch, row: int, statistics: Statistics | None) -> list[ScorePart] | None:
     """The parts of a row's score; None when the row does not match."""
     session, plan = search.prepared(statistics)
-    rows = np.array([row], np.uint32)
+    rows = search.stored(np.array([row], np.uint32))
     if not plan.score(session, rows)[0][0]:
         return None
     return list(_score_parts(plan, session, rows, 1.0))

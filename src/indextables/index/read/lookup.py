@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -20,6 +21,7 @@ from indextables.index.codec.lengths import NORM_PAGE
 from indextables.index.codec.numbers import Array, Bytes, damaged, starts_of, unframe
 from indextables.index.codec.root import PIECES, FieldRoot, Root, decode_root
 from indextables.index.read.cache import MEMORY, BlockCache, RangeReader
+from indextables.index.read.live_rows import LiveRows
 from indextables.index.read.word_list import WordList
 from indextables.index.read.word_list import word_list as decode_words
 from indextables.index.read.words import WordPostings
@@ -69,6 +71,22 @@ class Index:
         self._remembered: dict[tuple[int, bytes], Entry | None] = {}
         self.plans: dict[Any, Any] = {}
         """The plans of the last queries, stored here by `query`."""
+        self.live: LiveRows | None = None
+        """Which rows are there, if not all: queries are answered with the numbers of live rows."""
+
+    def seen_through(self, live: LiveRows | None, columns: Mapping[str, str]) -> Index:
+        """The same index with only its live rows, and with other names for its columns.
+
+        A field whose column `columns` does not name answers for none.
+        """
+        fields = tuple(
+            replace(item, column=columns.get(item.column, f"\0{item.column}")) for item in self.spec.fields
+        )
+        view = Index(
+            replace(self.root, spec=IndexSpec(fields)), self._ranges, name=self.name, cache=self.cache
+        )
+        view.live = live
+        return view
 
     @classmethod
     def open(

@@ -14,8 +14,9 @@ import numpy as np
 
 from indextables.index.codec.lengths import K1, length_classes
 from indextables.index.codec.numbers import Array
+from indextables.index.read.live_rows import LiveRows
 from indextables.index.read.lookup import Index, Term
-from indextables.index.read.words import WordPostings
+from indextables.index.read.words import WordPostings, read_lists
 from indextables.records import dataclass
 
 _SHORTEST = length_classes(np.arange(256))
@@ -52,9 +53,26 @@ def _sum(one: Mapping[Any, int], other: Mapping[Any, int]) -> dict[Any, int]:
 
 
 def statistics_of_terms(index: Index, terms: Sequence[Term]) -> Statistics:
-    """The statistics of one index for some words."""
+    """The statistics of one index for some words; of its live rows, where it has others."""
+    if index.live is not None:
+        return _live_statistics(index, index.live, terms)
     frequencies = index.frequencies(terms)
     return Statistics(index.rows, dict(index.tokens), dict(zip(terms, frequencies, strict=True)))
+
+
+def _live_statistics(index: Index, live: LiveRows, terms: Sequence[Term]) -> Statistics:
+    """The same, for which the lists of the words are read: the dictionary counts hidden rows too."""
+    numbers = index.spec.numbers
+    indexed = [term for term in terms if (term[0], None) in numbers]
+    keys = [(numbers[column, None], word) for column, word in indexed]
+    words = {
+        term: index.word(*key, entry)
+        for term, key, entry in zip(indexed, keys, index.entries(keys), strict=True)
+        if entry is not None
+    }
+    read_lists(index, [(word, None) for word in words.values()])
+    counts = {term: len(live.numbers(word.array())) for term, word in words.items()}
+    return Statistics(live.count, dict(live.tokens), {term: counts.get(term, 0) for term in terms})
 
 
 def weight_of(idf: float, boost: float = 1.0) -> np.float32:

@@ -37,10 +37,12 @@ def create_table(
     *,
     table_id: str | None = None,
     description: str | None = None,
+    container: str = "parquet",
 ) -> int:
     """Create the table as version 0; if there is one already, check that it agrees and return its version.
 
-    `table_id` is given when splits were built before the table they will belong to.
+    `table_id` is given when splits were built before the table they will belong to. `container` says what its
+    splits are: Parquet files with rows, unless it is a companion index.
     """
     refuse_secrets(configuration)
     normalised = normalise_schema(schema)
@@ -52,7 +54,7 @@ def create_table(
     metadata = MetadataAction(
         id=table_id or str(uuid.uuid4()),
         description=description,
-        format=FORMAT if source.options.compression.enabled else _sealed_format(),
+        format=_format(container, sealed=not source.options.compression.enabled),
         schema_string=schema_to_json(normalised),
         partition_columns=partitions,
         configuration=dict(configuration),
@@ -63,9 +65,10 @@ def create_table(
     return _agreed(look(), normalised, partitions)
 
 
-def _sealed_format() -> Mapping[str, Any]:
-    """The format of a table whose version files must end with commitInfo; without it a file was cut short."""
-    return {**FORMAT, "options": {**FORMAT["options"], COMMIT_INFO: REQUIRED}}
+def _format(container: str, *, sealed: bool) -> Mapping[str, Any]:
+    """The format of a table; version files of a sealed one must end with commitInfo, or were cut short."""
+    options = {**FORMAT["options"], "container": container}
+    return {**FORMAT, "options": {**options, COMMIT_INFO: REQUIRED} if sealed else options}
 
 
 def first_protocol(options: Options) -> ProtocolAction:

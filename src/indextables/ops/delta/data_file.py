@@ -30,6 +30,7 @@ from indextables.errors import (
 )
 from indextables.lazy import pq
 from indextables.log.delta.columns import DeltaColumns
+from indextables.model.arrays import integers
 from indextables.ops.delta.conform import conform, find
 from indextables.ops.delta.row_groups import groups_to_read
 from indextables.predicate.evaluate.rows import mask
@@ -158,17 +159,53 @@ class RowReader:
         """The rows of a file in batches, without deleted rows and those that do not match."""
         self._require_partitions(file)
         for batch, live in self._batches(store, file):
-            table = pa.Table.from_arrays(
-                [self._column(batch, field, file) for field in self._fields.values()],
-                names=list(self._fields),
-            )
-            table = _with_length(table, batch.num_rows)
+            table = _with_length(self._table(batch, file), batch.num_rows)
             if live is not None:
                 table = table.filter(live)
             if self.where is not None:
                 table = table.filter(mask(self.where, table, self.columns.schema, self.zone))
             if table.num_rows:
                 yield _selected(table, self.schema)
+
+    def picked(
+        self, store: Store, file: DataFile, rows_by_group: Mapping[int, np.ndarray | None]
+    ) -> Iterator[pa.Table]:
+        """Some rows of some row groups, in order, by their ascending numbers in the group; None for all.
+
+        Neither a deletion vector nor a filter leaves any out.
+        """
+        self._require_partitions(file)
+        with StoredFile.of(store, file.path, file.size) as stored, _split_errors(stored.name):
+            opened = stored.parquet()
+            stored_columns = self._stored_columns(opened)
+            for group, rows in rows_by_group.items():
+                if stored_columns:
+                    table = opened.read_row_group(group, stored_columns, use_threads=self.threads)
+                else:
+                    table = pa.table({"": pa.nulls(opened.metadata.row_group(group).num_rows)})
+                start = 0
+                for batch in table.to_batches():
+                    first, last = (
+                        (0, 0) if rows is None else np.searchsorted(rows, [start, start + len(batch)])
+                    )
+                    part = batch if rows is None else batch.take(integers(rows[first:last] - start))
+                    start += batch.num_rows
+                    yield _selected(_with_length(self._table(part, file), part.num_rows), self.schema)
+
+    def _table(self, batch: pa.RecordBatch, file: DataFile) -> pa.Table:
+        """Stored rows in the names and types of the table."""
+        return pa.Table.from_arrays(
+            [self._column(batch, field, file) for field in self._fields.values()], names=list(self._fields)
+        )
+
+    def _stored_columns(self, opened: Any) -> list[str]:
+        """The columns of the file that are read."""
+        return [
+            stored_field.name
+            for name, field in self._fields.items()
+            if name not in self.columns.partition_columns
+            and (stored_field := find(opened.schema_arrow, field, self.columns.mode)) is not None
+        ]
 
     def _require_partitions(self, file: DataFile) -> None:
         if file.partition_values is None and self._fields.keys() & set(self.columns.partition_columns):
@@ -187,12 +224,7 @@ class RowReader:
             groups: Sequence[int] = range(footer.num_row_groups)
             if self.where is not None:
                 groups = groups_to_read(opened, self.where, self.columns, file.partition_values)
-            stored_columns = [
-                stored_field.name
-                for name, field in self._fields.items()
-                if name not in self.columns.partition_columns
-                and (stored_field := find(opened.schema_arrow, field, self.columns.mode)) is not None
-            ]
+            stored_columns = self._stored_columns(opened)
             sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
             starts = list(accumulate(sizes, initial=0))
             for group in groups:
@@ -240,6 +272,13 @@ def live_rows(store: Store, file: DataFile) -> int:
     except (MissingSplitError, TableError) as error:
         logger.warning("rows are counted by the log alone: %s", error)
     return rows - (0 if file.vector is None else file.vector.cardinality)
+
+
+def group_rows(store: Store, file: DataFile) -> tuple[int, ...]:
+    """The rows of each row group of a file, from its footer."""
+    with StoredFile.of(store, file.path, file.size) as opened, _split_errors(opened.name):
+        footer = opened.parquet().metadata
+        return tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
 
 
 def stored_rows(store: Store, file: DataFile) -> int:

@@ -25,7 +25,9 @@ def spelling_notes(snapshot: Snapshot, query: Query, refs: Iterable[SplitRef]) -
         return []
     other_spellings: dict[tuple[str, str], str] = {}
     held = (cached_index(snapshot.store, ref) for ref in itertools.islice(refs, _LOOKED_FOR))
-    for index in itertools.islice((one for one in held if one is not None), _LOOKED_INTO):
+    # A dictionary counts hidden rows too.
+    whole = (one for one in held if one is not None and one.live is None)
+    for index in itertools.islice(whole, _LOOKED_INTO):
         for column, value in values:
             others = _other_cases(value)
             try:

@@ -102,7 +102,8 @@ def _readers(
     readers, left = [], []
     for ref in refs:
         # Splits on other machines are not even opened here, one after the other. DuckDB knows no vectors.
-        if ref.vector is None and SplitFile.of(snapshot.store, ref.path).local is not None:
+        is_plain = ref.vector is None and ref.elsewhere is None
+        if is_plain and SplitFile.of(snapshot.store, ref.path).local is not None:
             reader = open_split(snapshot.store, ref)
             if (
                 _can_read(reader, ref, snapshot.schema, columns)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from indextables.log import scans
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
-from indextables.ops.results import ScanMetrics
+from indextables.ops.results import Coverage, ScanMetrics
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.split.search.metrics import SearchMetrics
 
@@ -31,6 +31,7 @@ class Record:
         self._total: int | None = None
         self._notes: tuple[str, ...] = ()
         self._ruled_by: tuple[str, ...] = ()
+        self._coverage: Coverage | None = None
 
     @property
     def metrics(self) -> ScanMetrics:
@@ -48,6 +49,7 @@ class Record:
                 replay=self._replay,
                 notes=self._notes,
                 ruled_by=self._ruled_by,
+                coverage=self._coverage,
             )
 
     def planned(self, files: PruneMetrics, replay: ReplayMetrics) -> None:
@@ -55,6 +57,11 @@ class Record:
         with self._lock:
             self._files, self._replay = files, replay
         scans.record(self._uri, self._version, files, replay)
+
+    def covered(self, coverage: Coverage) -> None:
+        """Note which files of a source its companion index answers for."""
+        with self._lock:
+            self._coverage = coverage
 
     def not_needed(self, files: int) -> None:
         """Note files that turned out not to be needed, by their statistics."""

@@ -15,6 +15,7 @@ from indextables.index.query.tree import Query
 from indextables.lazy import later
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
+from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.record import Record
 from indextables.ops.read.word_filters import splits_to_search
@@ -42,17 +43,27 @@ _EVERY_FILE = ReplayMetrics("reference", why="every file is read, with its whole
 
 def live_splits(snapshot: Snapshot) -> tuple[SplitRef, ...]:
     """All splits of a version; they are kept with it."""
+    if isinstance(snapshot, ForeignRows):
+        return snapshot.splits().refs
     return snapshot.once("split refs", lambda: tuple(SplitRef.of(add) for add in snapshot.adds()))
 
 
 def splits_at(snapshot: Snapshot, paths: Collection[str]) -> list[SplitRef]:
     """The splits with these paths."""
+    if isinstance(snapshot, ForeignRows):
+        chosen = frozenset(paths)
+        return [ref for ref in snapshot.splits().refs if ref.path in chosen]
     return [SplitRef.of(add) for add in snapshot.adds(paths)] if paths else []
 
 
 def splits_for(snapshot: Snapshot, where: Node | None, record: Record) -> Sequence[SplitRef]:
     """The splits in which a filter may be true for a row."""
     require_parquet(snapshot)
+    if isinstance(snapshot, ForeignRows):
+        chosen = snapshot.splits(where)
+        record.planned(chosen.metrics, chosen.replay)
+        record.covered(chosen.coverage)
+        return chosen.refs if where is None else with_entries(snapshot, where, chosen.refs, record)
     if where is None:
         refs = live_splits(snapshot)
         record.planned(PruneMetrics(considered=len(refs), kept=len(refs)), _EVERY_FILE)

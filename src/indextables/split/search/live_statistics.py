@@ -35,7 +35,7 @@ def live_statistics(
     rows = hidden.astype(np.uint32)
     return Statistics(
         every.rows - len(rows),
-        {name: count - _tokens(index, name, rows, column_of) for name, count in every.tokens.items()},
+        {name: count - tokens_in(index, name, rows, column_of) for name, count in every.tokens.items()},
         {
             term: count - (_hits(index, term, rows) if count else 0)
             for term, count in every.frequencies.items()
@@ -56,7 +56,7 @@ def _hits(index: Index, term: Term, rows: np.ndarray) -> int:
     return hits
 
 
-def _tokens(index: Index, column: str, rows: np.ndarray, column_of: ColumnOf) -> int:
+def tokens_in(index: Index, column: str, rows: np.ndarray, column_of: ColumnOf) -> int:
     """How many tokens some rows have in a column; the rows themselves are read only where they are long."""
     key = index.identity, ("tokens", column, hashlib.sha256(rows.tobytes()).digest())
     counted: int | None = index.cache.get(key)

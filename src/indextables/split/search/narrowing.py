@@ -132,7 +132,8 @@ def _words_in(needed: Query) -> Iterator[Words]:
 def rows_left(index: Index, node: Node) -> Array | None:
     """The rows (ascending) that the index does not rule out; None when reading all rows is faster."""
     needed = needed_entries(node, index.spec)
-    return None if needed is None else _Lookup(index, needed).rows(needed)
+    rows = None if needed is None else _Lookup(index, needed).rows(needed)
+    return rows if rows is None or index.live is None else index.live.numbers(rows)
 
 
 def may_hold(index: Index, node: Node) -> bool:

@@ -41,7 +41,7 @@ def value_counts(
 
 def _of_index(index: Index, column: str) -> tuple[pa.Array, pa.Array] | None:
     entry = index.fields.get((column, STRING))
-    if entry is None:
+    if entry is None or index.live is not None:
         return None
     first, root = index.root.first_block, entry[2]
     at = entry[0]

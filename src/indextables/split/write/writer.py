@@ -154,7 +154,7 @@ class SplitWriter:
             table_id=self.table_id,
             replaces=self.replaces,
         )
-        done = seal(self._path, _footer_of(self._path), index, manifest)
+        done = seal(self._path, footer_of(self._path), index, manifest)
         return Finished(self._path, done.end, done, self._stats.finish(), self.uncompressed_bytes)
 
     def _finish_index(self) -> BuiltIndex | None:
@@ -226,7 +226,8 @@ def seal(path: str, footer: Struct, index: BuiltIndex | None, manifest: SplitMan
     return finish(path, footer, index.chunks if index is not None else (), row_map, manifest)
 
 
-def _footer_of(path: str) -> Struct:
+def footer_of(path: str) -> Struct:
+    """The footer of a finished Parquet file."""
     with Path(path).open("rb") as file:
         file.seek(-TAIL, os.SEEK_END)
         length = int.from_bytes(file.read(4), "little")

@@ -268,7 +268,7 @@ def _read(
     node = all_of([one.node for one in pushed]) if pushed else None
     if not searches:
         return table.scan(node, columns)
-    snapshot = table.log.snapshot(table.version)
+    snapshot = table.snapshot
     if any(not item.required for item in searches):
         return _marked(snapshot, columns, searches, node)
     query = all_queries([_query(snapshot, item) for item in searches])
@@ -284,7 +284,7 @@ def _query(snapshot: Snapshot, search: ResolvedSearch) -> Any:
 
 def _highlighted(table: Table, read: Callable[[], Any], highlights: Sequence[Highlight]) -> Any:
     """The rows with a column of marked texts for every call of `highlight`."""
-    snapshot = table.log.snapshot(table.version)
+    snapshot = table.snapshot
     markers = [marker(highlighter_of(snapshot, one.column, one.query)) for one in highlights]
     rows = read()
     schema = pa.schema([*rows.schema, *(pa.field(one.hidden, pa.string()) for one in highlights)])

@@ -33,7 +33,7 @@ from indextables.web.elastic.shapes import (
 )
 from indextables.web.elastic.translate import Criteria, TableFields, translate
 from indextables.web.row_request import quoted
-from indextables.web.tables import ServedTable, snapshot_of
+from indextables.web.tables import ServedTable
 
 if TYPE_CHECKING:
     from indextables.delta import DeltaTable
@@ -210,7 +210,7 @@ def fields_of(table: Table | DeltaTable) -> TableFields:
     """The fields of a table, at this moment."""
     if not isinstance(table, Table):
         raise OptionError("a Delta table cannot be queried this way")
-    return TableFields(snapshot_of(table), datetime.now(UTC))
+    return TableFields(table.snapshot, datetime.now(UTC))
 
 
 def read_body(entries: Mapping[str, Any], columns: TableFields) -> SearchBody:

@@ -1,0 +1,124 @@
+"""Builds companion splits: an index over the rows of some files of a source, and the map of these files.
+
+A split is an empty Parquet file with the index and the source map between its pages and its footer, so
+whatever opens splits by their footers opens it. Rows that a deletion vector hides are indexed too: the
+vector may change, and it is the vector of the version that is read that hides them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from indextables.companion.settings import CompanionSettings, own_schema
+from indextables.companion.source import Source, SourceFile
+from indextables.companion.source_map import CoveredFile, SourceMap, coverage_tags
+from indextables.errors import TableError
+from indextables.index.build.builder import IndexBuilder
+from indextables.index.build.writer import BuiltIndex
+from indextables.index.settings import IndexSpec
+from indextables.lazy import pq
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import AddAction
+from indextables.model.stats import FileStats
+from indextables.ops.delta.data_file import RowReader, group_rows
+from indextables.options import Options
+from indextables.split.layout import SplitManifest, finish
+from indextables.split.write.build import publish
+from indextables.split.write.writer import Finished, footer_of
+from indextables.storage.scratch import scratch_directory
+from indextables.storage.store import Store
+
+SOURCE_MAP = "source map"
+"""The name of the source map in the list of component sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTask:
+    """How the files of a source are indexed; the same for every split of a refresh."""
+
+    store: Store
+    """Where the companion is."""
+    options: Options
+    table_id: str
+    settings: CompanionSettings
+    source: Source
+    now_ms: int
+
+    @classmethod
+    def of(cls, own: Snapshot, settings: CompanionSettings, source: Source) -> IndexTask:
+        """The task of bringing a companion up to date with a version of its source."""
+        now_ms = own.runtime.clock.now_ms()
+        return cls(own.store, own.settings, own.split_table_id, settings, source, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexForm:
+    """What the indexes of one refresh are like: settings, columns by their names in the files, and types."""
+
+    spec: IndexSpec
+    schema: pa.Schema
+    types: Mapping[str, str]
+    names: tuple[str, ...]
+    """The names that the source has for these columns now."""
+
+    @classmethod
+    def of(cls, settings: CompanionSettings, source: Source) -> IndexForm:
+        """The form for a version of the source; columns that it has no longer are left out."""
+        indexed = settings.on(source)
+        present = [item for item in settings.spec.fields if item.column in indexed.logical_names]
+        spec = IndexSpec(tuple(present))
+        schema = own_schema(spec, source)
+        names = tuple(indexed.logical_names[name] for name in schema.names)
+        return cls(spec, schema, indexed.types, names)
+
+
+def build_split(task: IndexTask, items: Sequence[SourceFile]) -> AddAction:
+    """Index some files of the source, and put the split into the companion's store."""
+    source, form = task.source, IndexForm.of(task.settings, task.source)
+    reader = RowReader(source.columns, form.names)
+    builder = IndexBuilder(form.spec, form.schema)
+    covered, ends = [], [0]
+    for item in items:
+        with_hidden = replace(item.file, vector=None)
+        groups = group_rows(source.store, with_hidden)
+        for table in reader.rows(source.store, with_hidden):
+            builder.add(pa.Table.from_arrays(table.columns, schema=form.schema))
+        source.require_unchanged(item)
+        ends.append(builder.rows)
+        if sum(groups) != ends[-1] - ends[-2]:
+            raise TableError(f"{source.uri}/{item.file.path} changed while it was indexed; refresh again")
+        covered.append(CoveredFile(item.key, item.file.path, item.file.size, groups))
+    tokens = builder.token_counts(ends[1:])
+    files = tuple(
+        msgspec.structs.replace(file, tokens={column: counts[at] for column, counts in tokens.items()})
+        for at, file in enumerate(covered)
+    )
+    return write_split(task, form, builder.finish(), SourceMap(files))
+
+
+def write_split(task: IndexTask, form: IndexForm, index: BuiltIndex, source_map: SourceMap) -> AddAction:
+    """Put an index and its source map into the companion's store, as a split."""
+    data = source_map.to_bytes()
+    with scratch_directory("build") as directory:
+        path = str(Path(directory, "index.parquet"))
+        pq.ParquetWriter(path, form.schema.remove_metadata(), store_schema=False).close()
+        manifest = SplitManifest(
+            rows=index.rows,
+            fields=form.spec.to_wire(),
+            table_id=task.table_id,
+            components={**index.sizes, SOURCE_MAP: len(data)},
+            tokens=index.tokens,
+        )
+        footer = finish(path, footer_of(path), index.chunks, data, manifest)
+        done = Finished(path, footer.end, footer, FileStats(num_records=index.rows), 0)
+        built = publish(
+            done, form.schema, form.spec, task.options, task.store,
+            partition_values={}, data_change=True, now_ms=task.now_ms,
+        )  # fmt: skip
+    tags = {**(built.add.tags or {}), **coverage_tags(source_map, form.types)}
+    return replace(built.add, tags=tags)

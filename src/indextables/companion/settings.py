@@ -1,0 +1,159 @@
+"""What a companion is made of: its source, and the columns it indexes.
+
+Its own log knows columns by their names in the source's files, which a rename under column mapping does not
+change; a query knows them by the names that the source has now. `Indexed` is the one seen from the other. A
+column that has another type now is not answered for by what was indexed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.companion.source import FORMATS, ParquetFiles, Source, open_source
+from indextables.errors import OptionError, SchemaError, TableError
+from indextables.index.settings import IndexSpec, from_options
+from indextables.log.history import Moment, moment_of
+from indextables.log.snapshot import Snapshot
+from indextables.model.fields import schema_from_json, schema_to_json
+from indextables.ops.foreign_rows import SOURCE_PROPERTY
+from indextables.ops.table_settings import settings_of
+from indextables.options import Options
+
+FORMAT_PROPERTY = "companion.format"
+ID_PROPERTY = "companion.id"
+"""The id of the source; for files without a log, one that was made up for them."""
+SCHEMA_PROPERTY = "companion.schema"
+"""The columns of files without a log, as the last refresh found them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The indexed columns of a companion, on one version of its source."""
+
+    spec: IndexSpec
+    """By the names that the source has now; columns that it has no longer are left out."""
+    logical_names: Mapping[str, str]
+    """The names that the source has now, by those in its files."""
+    types: Mapping[str, str]
+    """The types of the indexed columns and how they are indexed, by their names in the files."""
+
+    def answers(self, types: Mapping[str, str]) -> bool:
+        """Whether an index of columns that were like this is one of what they are now."""
+        return all(types.get(name) == kind for name, kind in self.types.items())
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionSettings:
+    """What the properties of a companion say."""
+
+    source: str
+    format: str
+    source_id: str
+    spec: IndexSpec
+    """The indexed columns, by their names in the files of the source."""
+    schema: pa.Schema | None = None
+    """The columns of files without a log."""
+
+    @classmethod
+    def of(cls, own: Snapshot) -> CompanionSettings:
+        """Read the properties of a companion."""
+        properties = own.metadata.configuration
+        source, kind = properties.get(SOURCE_PROPERTY), properties.get(FORMAT_PROPERTY)
+        if not source or kind not in FORMATS:
+            raise TableError(
+                f"{own.store.uri} says that it is a companion, and not of what: its property "
+                f"{SOURCE_PROPERTY if not source else FORMAT_PROPERTY} is missing. Set it, or make the "
+                "companion anew.",
+                uri=own.store.uri,
+            )
+        stored = properties.get(SCHEMA_PROPERTY)
+        schema = schema_from_json(stored) if stored else None
+        return cls(source, kind, properties.get(ID_PROPERTY) or "", settings_of(own), schema)
+
+    def properties(self) -> dict[str, str]:
+        """The properties that say it."""
+        stored = {} if self.schema is None else {SCHEMA_PROPERTY: schema_to_json(self.schema)}
+        return {
+            SOURCE_PROPERTY: self.source,
+            FORMAT_PROPERTY: self.format,
+            ID_PROPERTY: self.source_id,
+            **stored,
+            **self.spec.to_properties(),
+        }
+
+    def open(self, own: Snapshot, version: int | None = None, as_of: Moment | None = None) -> Source:
+        """The source, at its newest version, at a version, or as it was at a moment."""
+        options = own.opened_with()
+        moment = None if as_of is None else moment_of(as_of, lambda: options.zone_or(lambda: own.time_zone))
+        return open_source(
+            self.source,
+            self.format,
+            options=options,
+            runtime=own.runtime,
+            version=version,
+            as_of_ms=moment,
+            source_id=self.source_id,
+            schema=self.schema,
+        )
+
+    def on(self, source: Source) -> Indexed:
+        """The indexed columns as a version of the source has them."""
+        columns = source.columns
+        logical = {physical: name for name, physical in columns.physical_names.items()}
+        names = {name: logical[name] for name in self.spec.columns if name in logical}
+        fields = [
+            replace(item, column=names[item.column]) for item in self.spec.fields if item.column in names
+        ]
+        types = {
+            name: f"{columns.schema.field(names[name]).type}: {_described(self.spec, name)}" for name in names
+        }
+        return Indexed(IndexSpec(tuple(fields)), names, types)
+
+
+def settings_for(
+    source: Source, columns: Mapping[str, str] | Sequence[str] | None, options: Options
+) -> CompanionSettings:
+    """The settings of a new companion: columns as `{"message": "text"}`, or names of columns of text."""
+    if isinstance(columns, str):
+        columns = (columns,)
+    kinds: Mapping[str, Any] = (
+        columns if isinstance(columns, Mapping) else dict.fromkeys(columns or (), "text")
+    )
+    indexing = replace(options.indexing, typemap={**options.indexing.typemap, **kinds})
+    spec = from_options(replace(Options(), indexing=indexing), source.columns.schema)
+    if not spec.fields:
+        raise OptionError(
+            'a companion indexes at least one column; name it, for example columns={"message": "text"}'
+        )
+    for item in spec.fields:
+        if item.column in source.columns.partition_columns:
+            raise SchemaError(
+                f"{item.column!r} is a partition column: filters on it choose files by the log of the "
+                "source, and it needs no index",
+                column=item.column,
+            )
+    schema = source.columns.schema if isinstance(source, ParquetFiles) else None
+    return CompanionSettings(source.uri, source.format, source.id, physical_spec(spec, source), schema)
+
+
+def _described(spec: IndexSpec, column: str) -> str:
+    """How a column is indexed, as one text."""
+    fields = [item for item in spec.fields if item.column == column]
+    return " ".join(f"{item.kind}/{item.tokenizer}/{item.record}/{item.fast}" for item in fields)
+
+
+def physical_spec(spec: IndexSpec, source: Source) -> IndexSpec:
+    """Settings by the names that the files of the source use."""
+    names = source.columns.physical_names
+    return IndexSpec(tuple(replace(item, column=names[item.column]) for item in spec.fields))
+
+
+def own_schema(spec: IndexSpec, source: Source) -> pa.Schema:
+    """The columns that the log of a companion has: the indexed ones, by their names in the files."""
+    names = source.columns.physical_names
+    indexed = [field for field in source.columns.schema if names[field.name] in spec.columns]
+    return pa.schema([pa.field(names[field.name], field.type, nullable=True) for field in indexed])

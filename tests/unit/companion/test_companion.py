@@ -1,0 +1,422 @@
+"""A companion index: what its owner does with it, and what whoever opens it is given."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import indextables as it
+from indextables.errors import NotATableError, OptionError, SchemaError, TableError, VersionNotFoundError
+from indextables.storage.store import open_store
+from support.companions import bytes_of
+from support.deltarows import inline_vector, put_file
+from support.deltatables import DeltaLog, remove, schema_string
+
+SCHEMA = schema_string(id="long", level="string", message="string")
+TEXTS = ["disk full on node", "all quiet", "node lost its disk", "quiet night", "timeout of the disk"]
+
+
+def rows(first, texts=TEXTS):
+    return pa.table(
+        {
+            "id": pa.array(range(first, first + len(texts)), pa.int64()),
+            "level": pa.array(["ERROR" if "disk" in text else "INFO" for text in texts]),
+            "message": pa.array(texts),
+        }
+    )
+
+
+class Source:
+    """A Delta table of a few files, and the places beside it."""
+
+    def __init__(self, root: Path) -> None:
+        self.path, self.index = str(root / "logs"), str(root / "logs_index")
+        self.log = DeltaLog(open_store(self.path), SCHEMA)
+        self.number = 0
+
+    def append(self, texts=TEXTS, **more):
+        self.number += 1
+        body = put_file(self.log, f"part-{self.number}.parquet", rows(self.number * 100, texts), **more)
+        self.log.commit(body)
+        return f"part-{self.number}.parquet"
+
+    def drop(self, path):
+        self.log.commit(remove(path))
+
+    def hide(self, path, hidden):
+        (key,) = [key for key in self.log.live if key[0] == path]
+        old = self.log.live[key]
+        changed = {**old, "deletionVector": inline_vector(hidden)}
+        self.log.commit(remove(path, dv=old.get("deletionVector")), {"add": changed})
+
+    def companion(self, columns=None, **more):
+        return it.companion(self.path, self.index, columns or {"message": "text"}, **more)
+
+    def ids(self, query, **more):
+        table = it.Table.open(self.index, **more)
+        return sorted(table.search(query, columns=["id"]).read_all().column("id").to_pylist())
+
+
+@pytest.fixture
+def source(tmp_path):
+    made = Source(tmp_path)
+    made.append()
+    made.append()
+    return made
+
+
+def test_a_search_answers_with_the_rows_of_the_source(source):
+    source.companion()
+    table = it.Table.open(source.index)
+    assert table.schema.names == ["id", "level", "message"]
+    assert table.version == source.log.version
+    assert table.count() == 10
+    assert source.ids("disk") == [100, 102, 104, 200, 202, 204]
+    found = table.search("disk AND node", where="id > 150").read_all().to_pylist()
+    assert found == [
+        {"id": 200, "level": "ERROR", "message": "disk full on node"},
+        {"id": 202, "level": "ERROR", "message": "node lost its disk"},
+    ]
+    assert table.last_scan.coverage.indexed == 1  # The log of the source rules the other file out.
+    assert table.last_scan.search.by_index == 1
+
+
+def test_a_row_that_is_not_indexed_yet_is_found(source):
+    source.companion()
+    source.append(["a disk at last"])
+    assert source.ids("disk") == [100, 102, 104, 200, 202, 204, 300]
+    table = it.Table.open(source.index)
+    assert table.count(query="disk") == 7
+    assert (table.last_scan.coverage.indexed, table.last_scan.coverage.scanned) == (2, 1)
+
+
+def test_a_row_that_is_gone_is_not(source):
+    source.companion()
+    source.drop("part-1.parquet")
+    source.hide("part-2.parquet", [0, 4])
+    assert source.ids("disk") == [202]
+    table = it.Table.open(source.index)
+    assert table.count(query="disk") == 1
+    assert table.count() == 3
+    assert table.last_scan.search.by_index == 0  # The log alone counts rows.
+    assert table.facets("level", query="disk OR quiet").to_pylist() == [
+        {"value": "INFO", "count": 2},
+        {"value": "ERROR", "count": 1},
+    ]
+    table.count(query="disk")
+    coverage = table.last_scan.coverage
+    assert (coverage.indexed, coverage.scanned, coverage.masked) == (1, 0, 1)
+    assert table.last_scan.search.by_index == 1
+
+
+def test_a_vector_that_is_taken_back_shows_its_rows_again(source):
+    source.hide("part-1.parquet", [0])
+    source.companion()
+    assert 100 not in source.ids("disk")
+    (key,) = [key for key in source.log.live if key[0] == "part-1.parquet"]
+    body = {name: value for name, value in source.log.live[key].items() if name != "deletionVector"}
+    source.log.commit(remove("part-1.parquet", dv=source.log.live[key]["deletionVector"]), {"add": body})
+    assert 100 in source.ids("disk")
+
+
+def test_a_refresh_reads_only_the_files_that_are_new(source):
+    companion = source.companion()
+    source.append(["one more disk"])
+    result = companion.refresh()
+    assert (result.status, result.parquet_files_indexed, result.splits_created) == ("success", 1, 1)
+    assert result.source_version == source.log.version
+    assert result.parquet_bytes_downloaded == Path(source.path, "part-3.parquet").stat().st_size
+    assert companion.refresh().status == "no_action"
+    table = it.Table.open(source.index)
+    assert table.count(query="disk") == 7
+    assert table.last_scan.coverage.scanned == 0
+
+
+def test_the_result_of_a_refresh_has_the_eleven_columns(source):
+    result = source.companion().refresh(dry_run=True)
+    assert result.to_arrow().column_names == [
+        "table_path", "source_path", "status", "source_version", "splits_created", "splits_invalidated",
+        "parquet_files_indexed", "parquet_bytes_downloaded", "split_bytes_uploaded", "duration_ms", "message",
+    ]  # fmt: skip
+
+
+def test_a_dry_run_writes_nothing_and_says_what_would_be_done(source):
+    companion = source.companion()
+    source.append()
+    before = bytes_of(source.index)
+    result = companion.refresh(dry_run=True)
+    assert (result.status, result.parquet_files_indexed) == ("dry_run", 1)
+    assert bytes_of(source.index) == before
+
+
+def test_splits_whose_files_are_all_gone_are_removed_by_a_refresh(source):
+    companion = source.companion()
+    third = source.append(["one more disk"])
+    companion.refresh()
+    source.drop(third)
+    result = companion.refresh()
+    assert (result.splits_invalidated, result.splits_created) == (1, 0)
+    assert companion.status().files_gone == 0
+
+
+def test_a_split_with_many_gone_files_is_built_again_from_the_others(source):
+    companion = source.companion()
+    source.drop("part-1.parquet")
+    result = companion.refresh()
+    assert (result.splits_invalidated, result.splits_created, result.parquet_files_indexed) == (1, 1, 1)
+    assert source.ids("disk") == [200, 202, 204]
+
+
+def test_the_status_counts_files_that_are_indexed_stale_and_gone(source):
+    companion = source.companion()
+    source.append()
+    source.drop("part-1.parquet")
+    status = companion.status()
+    assert (status.files_indexed, status.files_stale, status.files_gone) == (1, 1, 1)
+    assert (status.indexed_version, status.source_version) == (source.log.version - 2, source.log.version)
+    companion.refresh()
+    status = companion.status()
+    assert (status.files_indexed, status.files_stale, status.files_gone) == (2, 0, 0)
+    assert status.indexed_version == source.log.version
+
+
+def test_a_version_is_one_of_the_source(source):
+    source.companion()
+    assert source.ids("disk", version=1) == [100, 102, 104]
+    assert it.open(source.index, version=1).version == 1
+    assert it.open(source.index, version=0).count() == 0
+    with pytest.raises(VersionNotFoundError, match="logs has no version 9"):
+        it.open(source.index, version=9)
+
+
+def test_the_source_is_never_written(source):
+    before = bytes_of(source.path)
+    companion = source.companion()
+    companion.refresh()
+    source.ids("disk")
+    assert bytes_of(source.path) == before
+
+
+def test_an_index_that_is_there_is_opened_as_it_is(source):
+    source.companion()
+    source.append()
+    assert source.companion().status().files_stale == 1
+    assert it.companion(source.path, source.index).status().files_stale == 1
+
+
+def test_an_index_of_other_columns_or_of_another_source_is_not_opened(source, tmp_path):
+    source.companion()
+    with pytest.raises(TableError, match="indexes message as text"):
+        source.companion({"message": "string"})
+    other = Source(tmp_path / "other")
+    other.append()
+    with pytest.raises(TableError, match="is a companion of"):
+        it.companion(other.path, source.index, {"message": "text"})
+
+
+def test_an_index_lies_beside_its_source_and_not_inside(source):
+    with pytest.raises(OptionError, match="beside its source"):
+        it.companion(source.path, f"{source.path}/index", {"message": "text"})
+
+
+def test_a_companion_needs_columns_that_the_source_has(source):
+    with pytest.raises(OptionError, match="at least one column"):
+        it.companion(source.path, source.index, {})
+    with pytest.raises(OptionError, match="nothing_like_it"):
+        source.companion({"nothing_like_it": "text"})
+    assert not it.Table.exists(source.index)
+
+
+def test_a_table_of_ours_needs_no_companion(tmp_path):
+    it.write(tmp_path / "own", {"message": ["disk"]})
+    with pytest.raises(TableError, match="is an IndexTables table"):
+        it.companion(str(tmp_path / "own"), str(tmp_path / "index"), ["message"])
+
+
+WRITES = {
+    "append": lambda table: table.append(rows(0)),
+    "overwrite": lambda table: table.overwrite(rows(0)),
+    "delete": lambda table: table.delete("id = 1"),
+    "update": lambda table: table.update("id = 1", {"level": "X"}),
+    "merge": lambda table: table.merge(rows(0), "id"),
+    "add_constraint": lambda table: table.add_constraint("c", "id > 0"),
+    "write": lambda table: it.write(table.uri, rows(0), mode="append"),
+}
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_what_writes_rows_is_refused_by_name(source, verb):
+    source.companion()
+    before = bytes_of(source.index)
+    with pytest.raises(TableError, match=r"is a companion index: the rows are those of .*/logs"):
+        WRITES[verb](it.Table.open(source.index))
+    assert bytes_of(source.index) == before
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "index", "map"])
+def test_a_damaged_index_costs_time_and_no_row(source, damage):
+    source.companion()
+    source.hide("part-1.parquet", [0])
+    (split,) = Path(source.index).glob("*.split")
+    data = bytearray(split.read_bytes())
+    if damage == "gone":
+        split.unlink()
+    elif damage == "cut":
+        split.write_bytes(data[: len(data) // 2])
+    else:
+        add = it.TransactionLog.open(source.index).list_files()[0]
+        end = add.hotcache_start_offset + add.hotcache_length
+        data[end - 5 if damage == "map" else add.hotcache_start_offset + 10] ^= 0xFF
+        if damage == "index":
+            length = int(add.tags["indexRoot"].partition(":")[0]) + int(add.tags["rowMap"].partition(":")[0])
+            data[end - length + 3] ^= 0xFF
+        split.write_bytes(data)
+    assert source.ids("disk") == [102, 104, 200, 202, 204]
+    assert it.Table.open(source.index).count(query="disk") == 5
+
+
+def test_a_handle_can_be_pickled(source):
+    source.companion()
+    source.append()
+    table = it.Table.open(source.index, version=2)
+    assert pickle.loads(pickle.dumps(table)).count(query="disk") == table.count(query="disk") == 6
+
+
+def test_a_handle_stays_at_its_version_until_it_is_refreshed(source):
+    source.companion()
+    table = it.Table.open(source.index)
+    source.append()
+    assert table.count(query="disk") == 6
+    assert table.refresh().count(query="disk") == 9
+
+
+def test_settings_that_change_are_obeyed_at_once_and_indexed_by_the_next_refresh(source):
+    companion = source.companion({"level": "string", "message": "text"})
+    table = it.Table.open(source.index)
+    table.update_properties({"indexing.typemap.level": "text"})
+    table = it.Table.open(source.index)
+    assert table.count(query="level:error") == 6
+    assert table.last_scan.coverage.scanned == 2
+    assert companion.refresh().splits_invalidated == 1
+    table.refresh()
+    assert table.count(query="level:error") == 6
+    assert table.last_scan.coverage.indexed == 2
+
+
+def test_sql_searches_it(source):
+    source.companion()
+    source.append(["late disk"])
+    found = it.sql(f"SELECT count(*) AS n FROM indextables.`{source.index}` WHERE message indexquery 'disk'")
+    assert found.to_pylist() == [{"n": 7}]
+
+
+def test_highlights_samples_and_sorted_rows_are_those_of_any_table(source):
+    source.companion()
+    table = it.Table.open(source.index)
+    (row,) = table.search("full", where="id < 150", highlight=True).read_all().to_pylist()
+    assert row["_highlight"]["message"] == "disk <em>full</em> on node"
+    assert table.sample(4, seed=1).num_rows == 4
+    first = table.search("disk", sort="id DESC", limit=2, columns=["id"]).read_all()
+    assert first.column("id").to_pylist() == [204, 202]
+    (best,) = table.search("full", limit=1, score=True, where="id < 150").read_all().to_pylist()
+    path = table.files().column("path")[0].as_py()
+    parts = table.explain_score("full", path, 0)
+    assert sum(parts.column("score").to_pylist()) == pytest.approx(best["_score"], rel=1e-5)
+
+
+def test_a_source_without_any_file_is_an_empty_table(tmp_path):
+    empty = Source(tmp_path)
+    empty.companion()
+    assert it.Table.open(empty.index).count(query="disk") == 0
+    empty.append()
+    assert empty.ids("disk") == [100, 102, 104]
+
+
+def test_a_source_that_was_made_anew_is_read_and_indexed_again(source, tmp_path):
+    companion = source.companion()
+    source.log.commit({"metaData": {**source.log.metadata, "id": "another"}})
+    assert source.ids("disk") == [100, 102, 104, 200, 202, 204]
+    assert it.Table.open(source.index).count() == 10
+    assert companion.refresh().parquet_files_indexed == 2
+    assert companion.refresh().status == "no_action"
+
+
+def test_a_path_without_a_table_is_no_source(tmp_path):
+    with pytest.raises((NotATableError, TableError)):
+        it.companion(str(tmp_path / "nothing"), str(tmp_path / "index"), ["message"])
+
+
+# Parquet files without a log
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    for day in (1, 2):
+        directory = tmp_path / "files" / f"day={day}"
+        directory.mkdir(parents=True)
+        pq.write_table(rows(day * 100), directory / "a.parquet")
+    return tmp_path / "files"
+
+
+def test_parquet_files_are_searched_with_their_partitions(parquet, tmp_path):
+    companion = it.companion(str(parquet), str(tmp_path / "index"), {"message": "text"})
+    table = it.Table.open(tmp_path / "index")
+    assert table.schema.names == ["id", "level", "message", "day"]
+    assert table.schema.field("day").type == pa.int64()
+    assert table.count() == 10
+    assert table.count("day = 2", query="disk") == 3
+    assert companion.status().source_version is None
+    assert table.search("full", columns=["id", "day"]).read_all().to_pylist() == [
+        {"id": 100, "day": 1},
+        {"id": 200, "day": 2},
+    ]
+
+
+def test_parquet_files_that_come_change_and_go_are_seen_before_a_refresh_and_after(parquet, tmp_path):
+    index = tmp_path / "index"
+    companion = it.companion(str(parquet), str(index), {"message": "text"})
+    pq.write_table(rows(300), parquet / "day=2" / "b.parquet")
+    pq.write_table(rows(400, ["only one disk"]), parquet / "day=1" / "a.parquet")
+    for _ in range(2):
+        table = it.Table.open(index)
+        assert table.count(query="disk") == 7
+        assert table.count() == 11
+        companion.refresh()
+    (parquet / "day=2" / "a.parquet").unlink()
+    assert it.Table.open(index).count(query="disk") == 4
+    assert companion.status().files_gone == 1
+
+
+def test_parquet_files_that_are_replaced_while_they_are_read_are_an_error(parquet, tmp_path):
+    it.companion(str(parquet), str(tmp_path / "index"), {"message": "text"})
+    table = it.Table.open(tmp_path / "index")
+    pq.write_table(rows(400), parquet / "day=1" / "a.parquet")
+    with pytest.raises(TableError, match="was replaced or removed while it was read"):
+        table.search("disk").read_all()
+
+
+def test_columns_that_new_files_bring_are_there_after_a_refresh(parquet, tmp_path):
+    companion = it.companion(str(parquet), str(tmp_path / "index"), {"message": "text"})
+    wider = rows(300).append_column("host", pa.array(["a"] * 5))
+    pq.write_table(wider, parquet / "day=2" / "b.parquet")
+    companion.refresh()
+    table = it.Table.open(tmp_path / "index")
+    assert "host" in table.schema.names
+    assert table.count("host = 'a'", query="disk") == 3
+
+
+def test_files_that_are_partitioned_otherwise_are_refused(parquet, tmp_path):
+    pq.write_table(rows(300), parquet / "loose.parquet")
+    with pytest.raises(TableError, match="not partitioned alike"):
+        it.companion(str(parquet), str(tmp_path / "index"), {"message": "text"})
+
+
+def test_a_partition_column_needs_no_index(tmp_path):
+    (tmp_path / "files" / "region=eu").mkdir(parents=True)
+    pq.write_table(rows(100), tmp_path / "files" / "region=eu" / "a.parquet")
+    with pytest.raises(SchemaError, match="partition column"):
+        it.companion(str(tmp_path / "files"), str(tmp_path / "index"), {"region": "string"})
