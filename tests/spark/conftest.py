@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from support.spark_versions import reason_to_skip
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -18,3 +23,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             reason = reason_to_skip(*mark.args)
             if reason is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="module")
+def ansi_rules(spark: SparkSession) -> Iterator[None]:
+    """Spark's rules of casts and arithmetic since 4.0, which our filters follow whatever the version."""
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    yield
+    spark.conf.set("spark.sql.ansi.enabled", str(before))

@@ -17,6 +17,7 @@ from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
 from support.alike import session_zone
 
+pytestmark = pytest.mark.usefixtures("ansi_rules")
 UTC = dt.UTC
 NEW_YORK = "America/New_York"
 SCHEMA = pa.schema(

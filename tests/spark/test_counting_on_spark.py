@@ -12,6 +12,9 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
+from indextables.errors import TableError
+from indextables.spark import versions
+from support.spark_versions import needs
 
 ZONES = ("UTC", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo")
 SCHEMA = pa.schema(
@@ -120,6 +123,7 @@ UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 CUTS = (("6h", None), ("90m", None), ("2 days", "6h"), ("3 months", None), ("week", "1d"), ("hour", None))
 
 
+@needs("functions written in SQL")
 @pytest.mark.parametrize("zone", ZONES)
 def test_calendar_buckets_equal_date_trunc_and_the_sql_function(spark, table, zone):
     calls = [f"date_trunc('{unit}', at) AS `{unit}`" for unit in UNITS]
@@ -146,6 +150,7 @@ def pairs(table):
     return sorted(((plain(row["bucket"]), row["count"]) for row in table.to_pylist()), key=repr)
 
 
+@needs("functions written in SQL")
 def test_numbers_are_cut_by_the_sql_functions_as_in_python(spark, table):
     cuts = (("price", 0.5, 0.1), ("id", 7, 3), ("amount", 0.25, 0))
     calls = [f"indextables_histogram({column}, {width}, {shift}) {column}" for column, width, shift in cuts]
@@ -164,6 +169,7 @@ def test_numbers_are_cut_by_the_sql_functions_as_in_python(spark, table):
         spark.sql("SELECT indextables_date_histogram(at, '3 moons') FROM counted").collect()
 
 
+@needs("functions written in SQL")
 def test_times_without_a_zone_are_cut_in_the_zone_the_session_has_now(spark):
     """A function made under one zone went on casting its argument by it."""
     text = "SELECT CAST(indextables_date_histogram(TIMESTAMP_NTZ'2024-06-01 12:00:00', 'day') AS STRING)"
@@ -174,3 +180,9 @@ def test_times_without_a_zone_are_cut_in_the_zone_the_session_has_now(spark):
             assert spark.sql(text).collect()[0][0] == "2024-06-01 00:00:00", zone
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_without_functions_written_in_sql_the_buckets_are_refused_by_name(spark, monkeypatch):
+    monkeypatch.setattr(versions, "installed", lambda: (3, 5))
+    with pytest.raises(TableError, match="indextables_histogram.*which Spark has since 4.0"):
+        spark.sql("SELECT indextables_histogram(1, 2)")

@@ -14,6 +14,7 @@ from indextables.spark.bridge.statements import run_statement, statement
 from indextables.spark.read.planner import TablePlanner
 from indextables.spark.read.relation import planner_callback
 from support.journeys import PAGE, called, is_walked, steps
+from support.spark_versions import needs
 
 FILTER = {
     "node": "GreaterThan",
@@ -55,6 +56,7 @@ def test_a_statement_of_ours_goes_the_way_of_the_page(spark, tmp_path):
     assert request.objects["rows"].count() == 1
 
 
+@needs("the steps of MERGE INTO in the order of the architecture page")
 def test_merge_into_goes_the_way_of_the_page():
     """In a process that traces from its start: Spark calls Python in threads that a session starts once."""
     script = PAGE.parents[1] / "scripts" / "journeys.py"

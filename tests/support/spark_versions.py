@@ -12,6 +12,8 @@ SINCE = {
     "variants": (4, 0),
     "collations": (4, 0),
     "DataFrame.mergeInto": (4, 0),
+    "functions written in SQL": (4, 0),
+    "the steps of MERGE INTO in the order of the architecture page": (4, 3),
 }
 
 

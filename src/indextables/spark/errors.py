@@ -24,7 +24,8 @@ _GONE = re.compile(r"(\S+\.split)")
 _REST = re.compile(r"(?:(?!\. |\.?\n| does not exist).)*")
 _RAISED = re.compile(r"^indextables\.errors\.(\w+): (.*)", re.MULTILINE | re.DOTALL)
 _REPORTED = re.compile(r"IllegalStateException\)?:? (\w+Error): (.*)", re.DOTALL)
-_TRAILER = re.compile(r"\n?\s*SQLSTATE: \w+.*", re.DOTALL)
+_TRAILER = re.compile(r"\s*(?:SQLSTATE: \w+|\n\tat \S+\().*", re.DOTALL)
+"""What Spark puts behind the message of a worker: its state, or, in 3.5, the stack of the JVM."""
 _DELTA_PATH = re.compile(r"TABLE_OR_VIEW_NOT_FOUND\][^\n]*?`delta`\.(`[^`\n]+`)")
 _DELTA_FORMAT = re.compile(r"DATA_SOURCE_NOT_FOUND\][^\n]*?: delta\.")
 _REMEMBERED = 256

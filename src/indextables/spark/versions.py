@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from indextables.errors import TableError
 from indextables.lazy import pd
+from indextables.model.arrays import integers
 from indextables.model.types import is_variant
 
 Line = tuple[int, int]
@@ -85,6 +86,16 @@ def check_retyped(column: Sequence[str]) -> None:
             f"the type of column {'.'.join(column)} cannot be changed with Spark 3.5: Spark 3.5 does not "
             "read int as bigint or float as double. Change it with Spark 4.0 or later.",
             column=".".join(column),
+        )
+
+
+def check_sql_functions() -> None:
+    """Refuse the functions that are made of SQL where Spark has no such functions."""
+    if installed() < (4, 0):
+        raise TableError(
+            "indextables_histogram, indextables_date_histogram and indextables_range are functions written "
+            "in SQL, which Spark has since 4.0. With Spark 3.5 use date_trunc or floor in the statement, or "
+            "Table.histogram in Python.",
         )
 
 
@@ -207,6 +218,29 @@ def arrow_of_frame(frame: Any) -> pa.Table:
     return table
 
 
+def with_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch that the JVM has sent, with the offsets of lists that hold nothing.
+
+    The Arrow of older JVMs leaves out the one offset of an empty list inside of others, and Arrow's own
+    functions look for it without asking: the process ends.
+    """
+    nested = [at for at, field in enumerate(batch.schema) if _has_inner_lists(field.type)]
+    if not nested:
+        return batch
+    every_row = integers(range(batch.num_rows))
+    columns = [column.take(every_row) if at in nested else column for at, column in enumerate(batch.columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _has_inner_lists(kind: pa.DataType, *, inside: bool = False) -> bool:
+    """Whether a type has lists or maps inside of others."""
+    repeats = pa.types.is_list(kind) or pa.types.is_map(kind)
+    if repeats and inside:
+        return True
+    inner = [kind.field(at).type for at in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    return any(_has_inner_lists(one, inside=inside or repeats) for one in inner)
+
+
 @dataclass(frozen=True, slots=True)
 class ArrowColumn:
     """A column that Python computes of other columns of a frame, a batch of Arrow arrays at a time."""
@@ -262,7 +296,7 @@ def arrow_udf(
         _check_sendable(column_type)
 
     def compute(*texts: Any) -> Any:
-        arrays = [pa.Array.from_pandas(text) for text in texts]
+        arrays = [pa.array(text, from_pandas=True) for text in texts]
         return function(*map(_received, arrays, types)).to_pandas()
 
     # PySpark decides by these what kind of function it is.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from indextables.ops.counting.buckets import UNITS
+from indextables.spark.versions import check_sql_functions
 from indextables.sql.select.bucket_functions import RANGE_NAMES, RANGES
 
 _DAY = 86_400_000_000
@@ -29,6 +30,7 @@ def make_functions(spark: Any, sql: Callable[[str], Any]) -> None:
     A function keeps the session's settings of the time it was made, and its arguments are cast by them:
     after a change of the session's zone it is made again.
     """
+    check_sql_functions()
     zone = spark.conf.get("spark.sql.session.timeZone")
     if _zones.get(spark) != zone:
         for statement in (_histogram(), _date_histogram(), _range()):

@@ -23,7 +23,7 @@ from indextables.ops.write.replace_where import checked
 from indextables.ops.write.rows import WritePlan, build
 from indextables.options import Options
 from indextables.predicate.tree import Node
-from indextables.spark.versions import rebalanced
+from indextables.spark.versions import rebalanced, with_offsets
 from indextables.split.write.build import BuiltSplit
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _spread(frame: Any, job: Job) -> Any:
 def _task(job: Job, names: Sequence[str]) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         log = TransactionLog.open(job.store.uri, job.options)
-        rows: Iterator[Any] = (batch.rename_columns(list(names)) for batch in batches)
+        rows: Iterator[Any] = (with_offsets(batch).rename_columns(list(names)) for batch in batches)
         if job.where is not None:
             rows = checked(rows, job.plan.schema, job.where, job.text, job.options)
         for split in build(log, job.plan, _gathered(rows), job.options):
