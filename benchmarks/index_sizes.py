@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 import indextables as it
+from benchmarks.harness import commit
 from benchmarks.log_lines import log_lines
 from benchmarks.search_rivals import stored
 from indextables.errors import MissingPackageError
@@ -137,12 +138,13 @@ def automatic() -> dict[str, int]:
     return total
 
 
-def page(results: Mapping[str, Mapping[str, int | str]], loaded: Mapping[str, int]) -> str:
+def page(results: Mapping[str, Mapping[str, int | str]], loaded: Mapping[str, int], commit: str) -> str:
     """The results as a page."""
     lines = [
         "# Sizes of indexes",
         "",
         f"Kilobytes of the index alone, IndexTables {it.__version__}: `python -m benchmarks.run index_sizes`.",
+        f"Commit {commit}.",
         "",
         "| | " + " | ".join(results) + " |",
         "| --- |" + " ---: |" * len(results),
@@ -168,8 +170,9 @@ def main(results: Path, note: Callable[[str], None] = print) -> dict[str, Any]:
         found[name] = measured(rows)
         note(f"{name}: {found[name]}")
     loaded = automatic() if shared("logs", "loghub.tsv.gz").is_file() else {}
-    whole = {"version": it.__version__, "corpora": found, "loaded": loaded}
+    at = commit()
+    whole = {"version": it.__version__, "commit": at, "corpora": found, "loaded": loaded}
     (results / "index_sizes.json").write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
-    (results / "index_sizes.md").write_text(page(found, loaded))
-    note(page(found, loaded))
+    (results / "index_sizes.md").write_text(page(found, loaded, at))
+    note(page(found, loaded, at))
     return whole

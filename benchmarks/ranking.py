@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 import indextables as it
+from benchmarks.harness import commit
 
 HERE = Path(__file__).parent
 COLLECTIONS = ("scifact", "vaswani")
@@ -223,13 +224,14 @@ def of_rivals(collection: Collection, note: Callable[[str], None]) -> dict[str, 
     return found
 
 
-def page(results: dict[str, dict[str, float | str]]) -> str:
+def page(results: dict[str, dict[str, float | str]], commit: str) -> str:
     """The results as a page."""
     lines = [
         "# Ranking",
         "",
         "nDCG@10, larger is better: `python -m benchmarks.run ranking`. Every system stems English words; queries are plain",
         "words, joined by OR. The table is written in so many splits, in random order or sorted by text; rivals have one index.",
+        f"Commit {commit}.",
         "",
         "| system | " + " | ".join(results) + " |",
         "| --- |" + " ---: |" * len(results),
@@ -250,7 +252,8 @@ def main(results: Path, note: Callable[[str], None] = print) -> dict[str, Any] |
         note(f"ranking: left out, {directory()} is not there; set INDEXTABLES_SHARED to the shared material")
         return None
     found = {name: measured(read(name), note) for name in COLLECTIONS}
-    (results / "ranking.json").write_text(json.dumps(found, indent=1) + "\n")
-    (results / "ranking.md").write_text(page(found))
-    note(page(found))
+    at = commit()
+    (results / "ranking.json").write_text(json.dumps({"commit": at, "collections": found}, indent=1) + "\n")
+    (results / "ranking.md").write_text(page(found, at))
+    note(page(found, at))
     return found

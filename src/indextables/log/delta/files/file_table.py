@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any
 
@@ -144,18 +144,21 @@ def raw_table(adds: Sequence[AddAction], names: AbstractSet[str] | None = None) 
     """Arrange adds of commits as `read_adds` arranges those of a checkpoint: all fields, or only `names`."""
     fields = [field for field in RAW if names is None or field.name == "path" or field.name in names]
     # An action copies all fields of its line when one is read, so fields are read from the decoded lines.
-    value_of = _FIELDS_OF_LINES if all(isinstance(add, DeltaAdd) for add in adds) else _FIELDS
+    from_lines = all(issubclass(kind, DeltaAdd) for kind in set(map(type, adds)))
+    value_of = _FIELDS_OF_LINES if from_lines else _FIELDS
     arrays = [_column_of(list(map(value_of[field.name], adds)), field.type) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _column_of(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Values of one field as an array; maps come as lists of pairs."""
-    if not pa.types.is_map(kind) or None in values:
+    """Values of one field as an array."""
+    if not pa.types.is_map(kind):
         return from_values(values, kind)
+    if None in values:
+        return from_values([None if pairs is None else list(pairs.items()) for pairs in values], kind)
     ends = integers([0, *accumulate(map(len, values))]).cast(pa.int32())
-    sides = ([pair[side] for pairs in values for pair in pairs] for side in (0, 1))
-    return pa.MapArray.from_arrays(ends, *(from_values(side, pa.string()) for side in sides))
+    keys, items = list(chain.from_iterable(values)), [item for pairs in values for item in pairs.values()]
+    return pa.MapArray.from_arrays(ends, from_values(keys, pa.string()), from_values(items, pa.string()))
 
 
 def vector_ids(vectors: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -177,12 +180,12 @@ def _stats_text(add: AddAction) -> str | None:
 
 _FIELDS: Mapping[str, Callable[[AddAction], Any]] = {
     "path": lambda add: add.path,
-    "partitionValues": lambda add: list(add.partition_values.items()),
+    "partitionValues": attrgetter("partition_values"),
     "size": lambda add: add.size,
     "modificationTime": lambda add: add.modification_time,
     "dataChange": lambda add: add.data_change,
     "stats": _stats_text,
-    "tags": lambda add: None if add.tags is None else list(add.tags.items()),
+    "tags": attrgetter("tags"),
     "deletionVector": attrgetter("deletion_vector"),
     COUNTS_NAN: counts_nan,
 }
@@ -190,12 +193,12 @@ _FIELDS: Mapping[str, Callable[[AddAction], Any]] = {
 
 _FIELDS_OF_LINES: Mapping[str, Callable[[Any], Any]] = {
     "path": attrgetter("path"),
-    "partitionValues": lambda add: list(add.source.partitionValues.items()),
+    "partitionValues": attrgetter("source.partitionValues"),
     "size": attrgetter("source.size"),
     "modificationTime": attrgetter("source.modificationTime"),
     "dataChange": attrgetter("source.dataChange"),
     "stats": attrgetter("source.stats"),
-    "tags": lambda add: None if add.source.tags is None else list(add.source.tags.items()),
+    "tags": attrgetter("source.tags"),
     "deletionVector": lambda add: vector.wire() if (vector := add.source.deletionVector) else None,
     COUNTS_NAN: attrgetter("counts_nan"),
 }
