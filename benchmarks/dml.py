@@ -1,4 +1,6 @@
-"""Rows that change: UPDATE of 1 % and MERGE of 1 %, by `Table.update` and `Table.merge` and by delta-rs, on the same rows.
+"""Rows that change: DELETE of one row, 0.1 % and 10 %, UPDATE of 1 % and MERGE of 1 %, here and by delta-rs, on the same rows.
+
+Our table has an index of its text, and deletion vectors.
 
 Each run has a copy of its own, made of hard links: neither system changes a file
 that is there. Half of the merged rows are new. Every case reports how many rows
@@ -26,9 +28,11 @@ from benchmarks.harness import Case, Operation, Target, count_of, installed
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("bucket", pa.int64()), ("value", pa.float64()), ("message", pa.string())]
 )
+OPTIONS = {"indexing.typemap.message": "text", "deletionVectors.enabled": "true"}
 STEP = 250_000
 SMALL = "-small"
 """Of tables that are changed once before, so that what is loaded then is not measured."""
+ONE, FEW, MANY = "id = 77", "id % 1000 = 77", "bucket < 10"
 SPREAD, UPDATES = "bucket = 7", {"value": "value + 1.0"}
 ALLOWED_MB = 1024
 
@@ -39,7 +43,7 @@ def prepare(directory: Path, size: str) -> None:
 
     count = count_of(size)
     for name, rows in (("", count), (SMALL, 100)):
-        ours = it.Table.create(directory / f"ours{name}", SCHEMA)
+        ours = it.Table.create(directory / f"ours{name}", SCHEMA, options=OPTIONS)
         for part in _rows(rows):
             ours.append(part)
         if installed("deltalake"):
@@ -127,6 +131,36 @@ def _more(rows: pa.Table) -> pa.Array:
     return pc.add(rows["value"], 1.0)
 
 
+def delete_one(directory: Path) -> Operation:
+    """One row."""
+    return _ours(directory, lambda table: table.delete(ONE))
+
+
+def delete_few(directory: Path) -> Operation:
+    """One row of a thousand in every file."""
+    return _ours(directory, lambda table: table.delete(FEW))
+
+
+def delete_many(directory: Path) -> Operation:
+    """One row of ten in every file."""
+    return _ours(directory, lambda table: table.delete(MANY))
+
+
+def delete_one_delta(directory: Path) -> Operation:
+    """The same by delta-rs."""
+    return _delta(directory, lambda table: table.delete(ONE))
+
+
+def delete_few_delta(directory: Path) -> Operation:
+    """The same by delta-rs."""
+    return _delta(directory, lambda table: table.delete(FEW))
+
+
+def delete_many_delta(directory: Path) -> Operation:
+    """The same by delta-rs."""
+    return _delta(directory, lambda table: table.delete(MANY))
+
+
 def update_spread(directory: Path) -> Operation:
     """One row of a hundred in every file."""
     return _ours(directory, lambda table: table.update(SPREAD, {"value": _more}))
@@ -186,6 +220,12 @@ TARGET = Target(
     name="dml",
     prepare=prepare,
     cases=[
+        Case("delete one row", "indextables", "delete_one"),
+        Case("delete one row", "delta-rs", "delete_one_delta", needs="deltalake"),
+        Case("delete 0.1%", "indextables", "delete_few"),
+        Case("delete 0.1%", "delta-rs", "delete_few_delta", needs="deltalake"),
+        Case("delete 10%", "indextables", "delete_many"),
+        Case("delete 10%", "delta-rs", "delete_many_delta", needs="deltalake"),
         Case("update 1% everywhere", "indextables", "update_spread"),
         Case("update 1% everywhere", "delta-rs", "update_spread_delta", needs="deltalake"),
         Case("update 1% in one place", "indextables", "update_range"),

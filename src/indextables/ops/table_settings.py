@@ -18,6 +18,8 @@ from indextables.ops.foreign_rows import COMPANION, SOURCE_PROPERTY, ForeignRows
 from indextables.options import PREFIX, Options
 from indextables.options.groups import OPERATORS
 
+VECTOR_OPTIONS = "deletionVectors."
+
 _log = logging.getLogger(__name__)
 
 
@@ -121,6 +123,13 @@ def indexing_of(explicit: Mapping[str, Any]) -> dict[str, str]:
 
 
 def properties_from_options(options: Options) -> dict[str, str]:
-    """The properties that a new table has because its creator gave them as options: word filters or none."""
+    """The properties that a new table has because its creator gave them as options.
+
+    They are about every later write: whether there are word filters, and how rows are deleted.
+    """
     enabled = options.search.filters_enabled
-    return {} if enabled is None else {f"{PREFIX}indexFilters.enabled": str(enabled).lower()}
+    filters = {} if enabled is None else {f"{PREFIX}indexFilters.enabled": str(enabled).lower()}
+    vectors = {
+        f"{PREFIX}{key}": value for key, value in options.explicit.items() if key.startswith(VECTOR_OPTIONS)
+    }
+    return {**filters, **vectors}

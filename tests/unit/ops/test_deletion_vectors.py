@@ -59,6 +59,25 @@ def test_a_delete_writes_no_split_and_names_the_rows(table):
     assert table.count() == len(table) == 90
 
 
+def test_files_warn_once_that_others_would_read_deleted_rows(table, caplog):
+    table.files()
+    assert not caplog.records
+    table.delete("id = 3")
+    table.files(columns=["path"])
+    assert not caplog.records
+    table.files()
+    table.files()
+    (warned,) = caplog.records
+    assert "rows that are deleted" in warned.message
+    assert "scan()" in warned.message
+
+
+def test_an_option_of_the_first_write_is_a_property_of_the_table(tmp_path):
+    it.write(tmp_path / "w", rows(0, 10), options={"deletionVectors.enabled": True})
+    assert it.open(tmp_path / "w").delete("id = 3").files_added == 0
+    assert it.open(tmp_path / "w").files()["num_deleted"].to_pylist() == [1]
+
+
 def test_the_first_vector_raises_the_protocol(table):
     assert DELETION_VECTORS not in (table.protocol.reader_features or ())
     table.delete("id = 3")
@@ -314,12 +333,15 @@ def test_two_updates_of_one_row_conflict(table, tmp_path):
     assert ids(it.open(tmp_path / "t"), "message = 'first'") == [7]
 
 
-def test_a_merge_that_loses_to_a_delete_of_its_source_conflicts(table, tmp_path):
+def test_merge_splits_begins_again_when_a_source_loses_a_row(table, tmp_path):
     table.append(rows(100, 5))
     other = it.open(tmp_path / "t")
-    with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7")), pytest.raises(ConflictError):
+    with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7")):
         other.merge_splits()
-    assert ids(it.open(tmp_path / "t")) == [n for n in range(105) if n != 7]
+    after = it.open(tmp_path / "t")
+    assert ids(after) == [n for n in range(105) if n != 7]
+    assert after.files()["num_deleted"].to_pylist() == [None]
+    assert len(list((tmp_path / "t").glob("*.split"))) == 3, "that of the first try is deleted"
 
 
 def test_an_update_writes_one_split_of_the_changed_rows(table):
@@ -360,10 +382,10 @@ class Racing:
         self.log, self.other = table.log, other
 
     def __enter__(self):
-        commit = self.log.commit
+        commit, raced = self.log.commit, []
 
         def late(plan):
-            build, raced = plan.build, []
+            build = plan.build
 
             def slow(base):
                 actions = build(base)

@@ -57,6 +57,10 @@ APPENDED = "WRITE"
 """The operation name of a commit that adds rows and has read none."""
 
 
+CHANGED_ROWS = "changed_rows"
+"""The field of a ConflictError that says that every source is there, with other deleted rows."""
+
+
 class Rule(Enum):
     """What a commit relies on; see the table in the module's docstring."""
 
@@ -190,6 +194,7 @@ def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
             "deleted or changed meanwhile; nothing was committed. Read the table again and repeat the "
             "operation.",
             paths=changed, version=base.version, operation=plan.operation, uri=base.store.uri,
+            **{CHANGED_ROWS: True},
         )  # fmt: skip
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""

@@ -7,8 +7,9 @@ before the first split is opened.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,6 +39,9 @@ else:
     narrowing = later("indextables.split.search.narrowing")
 
 
+_log = logging.getLogger(__name__)
+
+
 def files(
     snapshot: Snapshot, where: Any = None, engine: str = "auto", columns: Sequence[str] | None = None
 ) -> tuple[pa.Table, Record]:
@@ -49,7 +53,20 @@ def files(
     names = None if columns is None else snapshot.files_schema(columns).names
     plan = snapshot.plan(where, columns=names, engine=engine)
     record.planned(plan.metrics, plan.replay)
+    if (names is None or "uri" in names) and snapshot.has_vectors:
+        _warn_of_deleted(snapshot.store.uri)
     return (plan.files if names is None else plan.files.select(names)), record
+
+
+@lru_cache(maxsize=256)
+def _warn_of_deleted(uri: str) -> None:
+    """Say once of a table that its files hold more rows than it has."""
+    _log.warning(
+        "%s: some files hold rows that are deleted (files() has their number in num_deleted), and another "
+        "reader of these files would return them. Give it the Arrow stream of scan(), or run MERGE SPLITS, "
+        "which writes such files without the deleted rows",
+        uri,
+    )
 
 
 def scan(

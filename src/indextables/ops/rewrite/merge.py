@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any
 
 from indextables.display.plain import counted
-from indextables.errors import OptionError
+from indextables.errors import ConflictError, OptionError
 from indextables.index.settings import IndexSpec
-from indextables.log.commit.conflicts import CommitPlan, Rule
+from indextables.log.commit.conflicts import CHANGED_ROWS, CommitPlan, Rule
 from indextables.log.skips import in_cooldown, next_skip, report_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -47,6 +47,8 @@ OPERATION = "MERGE SPLITS"
 SKIPPED_BY = "merge"
 """The word of the specification for the operation that skipped a file; 0.2.0 wrote `MERGE SPLITS`."""
 _SHOWN = 5
+_MOST_RUNS = 3
+"""How often a merge is done before a conflict with other writers is its caller's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,21 @@ def is_outdated(spec: IndexSpec, add: AddAction) -> bool:
 
 
 def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = silent) -> MergeResult:
-    """Merge what the plan says, in one commit; failures are recorded in another."""
+    """Merge what the plan says, in one commit; failures are recorded in another.
+
+    If another writer deletes or changes rows of a source meanwhile, the merge is planned and done again.
+    """
+    for _ in range(_MOST_RUNS - 1):
+        try:
+            return _merge_once(log, request, progress)
+        except ConflictError as lost:
+            if not lost.fields.get(CHANGED_ROWS):
+                raise
+            _log.info("%s: %s; merging again", log.uri, lost)
+    return _merge_once(log, request, progress)
+
+
+def _merge_once(log: TransactionLog, request: MergeRequest, progress: Progress) -> MergeResult:
     snapshot = log.snapshot(max_staleness_s=0)
     require_writable(snapshot)
     plan_of = plan_by_log if request.by_levels else plan_for

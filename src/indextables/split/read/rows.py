@@ -130,21 +130,6 @@ class SplitReader:
         """The numbers of all rows that are not deleted."""
         return without(np.arange(self.rows), self.hidden)
 
-    def live_by_group(self) -> RowsByGroup:
-        """The same, by row group."""
-        if self.hidden is None:
-            return dict.fromkeys(self.groups)
-        touched = self.by_group(self.hidden)
-        parts: dict[int, np.ndarray | None] = {}
-        for group in self.groups:
-            live = None
-            if group in touched:
-                start, end = self.group_starts[group], self.group_starts[group + 1]
-                live = without(np.arange(start, end), touched[group])
-            if live is None or len(live):
-                parts[group] = live
-        return parts
-
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns the file holds."""

@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from indextables.errors import DamagedIndexError
 from indextables.index.read.lookup import Index
-from indextables.lazy import later
+from indextables.lazy import later, pc
 from indextables.model.arrays import as_numpy, integers
 from indextables.model.arrow_internals import filter_rows, filter_values
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split, warn_once
-from indextables.split.read.hidden_rows import without
+from indextables.split.read.hidden_rows import is_hidden
 from indextables.split.read.rows import WORTH_STATISTICS, RowsByGroup, to_table_schema
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ FETCHED_AT_ONCE = 32_768
 
 
 class Filtered:
-    """A filter over the rows of one split; without one, every row is kept. `index` may rule rows out.
+    """A filter over the live rows of one split; without one, all are kept. `index` may rule rows out.
 
-    Rows that are given to it are live ones: a search leaves deleted rows out before.
+    Rows that are given where there is no filter are live ones: a search leaves deleted rows out before.
     """
 
     def __init__(
@@ -68,19 +68,22 @@ class Filtered:
         return [name for name in self.columns if name in self._reader.columns]
 
     def candidates(self, rows: np.ndarray | None = None) -> RowsByGroup:
-        """The given rows, or all that are not deleted, minus those that the index or statistics rule out."""
+        """The given rows, or all, minus those that the index or statistics rule out.
+
+        Deleted rows may be among them; they leave when the filter is applied.
+        """
         reader = self._reader
-        parts: RowsByGroup = reader.live_by_group() if rows is None else reader.by_group(rows)
+        parts: RowsByGroup = dict.fromkeys(reader.groups) if rows is None else reader.by_group(rows)
         if self._where is None:
             return parts
         narrowed = self._by_index()
         if narrowed is not None and rows is not None:
             parts = reader.by_group(np.intersect1d(rows, narrowed, assume_unique=True))
         elif narrowed is not None:
-            live, parts = parts, reader.by_group(without(narrowed, reader.hidden))
+            parts = reader.by_group(narrowed)
             if reader.plan(parts, self._present) != "pages" and not reader.is_sparse(parts, self._present):
                 # If all values are decoded anyway, checking them all is faster than picking some.
-                parts = {group: live[group] for group in parts}
+                parts = dict.fromkeys(parts)
         if len(parts) > 1 and reader.weight(parts, self._present) >= WORTH_STATISTICS:
             left = reader.groups_left(self._where, self._ref.partition_values)
             parts = {group: some for group, some in parts.items() if left[group]}
@@ -113,9 +116,8 @@ class Filtered:
         if self._where is None:
             return self._reader.live_rows
 
-        def count(_: RowsByGroup, raw: pa.Table) -> int:
-            table = self._as_rows(raw, self.columns)
-            return int(rows.mask(self._where, table, self._schema, self._zone).true_count)
+        def count(piece: RowsByGroup, raw: pa.Table) -> int:
+            return int(self._matches(piece, self._as_rows(raw, self.columns)).true_count)
 
         return sum(self._reader.worked(self.candidates(), self._present, count))
 
@@ -143,13 +145,21 @@ class Filtered:
 
         def decide(piece: RowsByGroup, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
             table = self._as_rows(raw, self.columns)
-            matches = rows.mask(self._where, table, self._schema, self._zone)
+            matches = self._matches(piece, table)
             numbers = self._reader.numbers(piece)
             if matches.true_count == len(numbers):
                 return numbers, table
             return as_numpy(filter_values(integers(numbers), matches)), filter_rows(table, matches)
 
         return (piece for piece in self._reader.worked(parts, self._present, decide) if len(piece[0]))
+
+    def _matches(self, piece: RowsByGroup, table: pa.Table) -> pa.BooleanArray:
+        """Which of some rows the filter keeps and are not deleted."""
+        matches = rows.mask(self._where, table, self._schema, self._zone)
+        hidden = self._reader.hidden
+        if hidden is None or not len(hidden):
+            return matches
+        return pc.and_(matches, pa.array(~is_hidden(self._reader.numbers(piece), hidden)))
 
     def _completed(
         self, decided: Iterator[tuple[np.ndarray, pa.Table]], columns: Sequence[str], limit: int | None
