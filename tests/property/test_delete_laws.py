@@ -7,6 +7,7 @@ import pytest
 
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
 from indextables.ops.write.delete import run_delete
+from support.index_merging import indexes_of_any_size  # noqa: F401 - a fixture
 from support.upkeep import RowTable
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("day", pa.string())])

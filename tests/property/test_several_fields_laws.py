@@ -17,6 +17,7 @@ import pytest
 import indextables as it
 from indextables.index.settings import KINDS
 from indextables.split.open_splits import forget_splits
+from support.index_merging import indexes_of_any_size  # noqa: F401 - a fixture
 from support.splits import flip
 
 SCHEMA = pa.schema([("id", pa.int64()), ("m", pa.string())])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import indextables as it
+from support.index_merging import indexes_of_any_size  # noqa: F401 - a fixture
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("message", pa.string())])
 WORDS = ["error", "timeout", "disk", "node 7", "", None]

@@ -8,6 +8,7 @@ import pytest
 from indextables.errors import ConflictError, OptionError, PredicateError
 from indextables.model.actions import RemoveAction
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
+from indextables.ops.rewrite.rows import REINDEX_BELOW_BYTES
 from support.upkeep import HandClock, RowTable, fingerprint
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("message", pa.string())])
@@ -20,6 +21,12 @@ def rows(start: int, count: int = 10, day: str = "1") -> pa.Table:
     return pa.table(
         {"id": ids, "day": [day] * count, "message": [f"{WORDS[i % len(WORDS)]} {i}" for i in ids]}, SCHEMA
     )
+
+
+@pytest.fixture(autouse=True, params=[0, REINDEX_BELOW_BYTES], ids=["indexes merged", "indexed anew"])
+def merging(request, monkeypatch):
+    """Both ways a merge makes the index of a split."""
+    monkeypatch.setattr("indextables.ops.rewrite.rows.REINDEX_BELOW_BYTES", request.param)
 
 
 @pytest.fixture
@@ -265,3 +272,25 @@ def test_a_merge_of_nothing_is_refused(table, request_, said):
     """As the statement refuses it, which shows where."""
     with pytest.raises(OptionError, match=said):
         merge(table, **request_)
+
+
+def test_indexes_of_small_splits_are_not_opened_to_merge_them(tmp_path, monkeypatch):
+    """Their text is indexed anew, which costs less; indexes of large splits are merged."""
+    from indextables.ops.rewrite import rows as rewriting
+
+    made = RowTable(tmp_path / "t", SCHEMA, options=TEXT, clock=HandClock())
+    for n in range(3):
+        made.append(rows(n * 10))
+    opened, plain = [], rewriting.open_index
+    monkeypatch.setattr(
+        rewriting,
+        "open_index",
+        lambda reading, ref, **more: opened.append(ref) or plain(reading, ref, **more),
+    )
+    monkeypatch.setattr(rewriting, "REINDEX_BELOW_BYTES", 1 << 20)
+    merge(made)
+    assert opened == []
+    made.append(rows(30))
+    monkeypatch.setattr(rewriting, "REINDEX_BELOW_BYTES", 100)
+    merge(made)
+    assert len(opened) == 2

@@ -15,6 +15,7 @@ from indextables.ops.read import ranking
 from indextables.ops.read.ranking import table_statistics
 from indextables.ops.table_settings import query_of
 from indextables.split.read import page_cache
+from support.index_merging import indexes_of_any_size  # noqa: F401 - a fixture
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("message", pa.string()), ("title", pa.string()), ("day", pa.string())]

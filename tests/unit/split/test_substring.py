@@ -18,6 +18,7 @@ from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits, open_index
 from indextables.split.read import rows as readers
 from indextables.split.search.narrowing import rows_left
+from support.index_merging import indexes_of_any_size  # noqa: F401 - a fixture
 
 SCHEMA = pa.schema([("id", pa.int64()), ("path", pa.string()), ("note", pa.string())])
 OPTIONS = {"indexing.typemap.path": "substring", "indexing.typemap.note": "text"}

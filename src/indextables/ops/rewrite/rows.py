@@ -47,6 +47,8 @@ from indextables.split.write.build import BuiltSplit, build_splits
 from indextables.storage.store import Store
 
 _NO_LIMIT = 1 << 60
+REINDEX_BELOW_BYTES = 1 << 20
+"""Sources whose rows have fewer bytes on average are indexed anew; of larger ones the indexes are merged."""
 
 
 class RowChange(Protocol):
@@ -225,8 +227,11 @@ def require_read(outcome: RewriteOutcome, verb: str) -> RewriteOutcome:
 def indexes_to_merge(setting: RewriteSetting, sources: Collection[AddAction]) -> list[Index]:
     """The indexes of the sources if they can be merged without indexing rows again, else an empty list.
 
-    They can if every row stays and every source is indexed with the table's settings.
+    They can if every row stays and every source is indexed with the table's settings. Of small sources it is
+    not worth it: opening an index costs more than reading its text.
     """
+    if sum(add.uncompressed_size_bytes or 0 for add in sources) < REINDEX_BELOW_BYTES * len(sources):
+        return []
     if any(add.deletion_vector for add in sources):
         return []
     if setting.drop is not None or setting.change is not None or not setting.spec.fields:
