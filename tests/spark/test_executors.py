@@ -13,6 +13,7 @@ import pytest
 import indextables as it
 from indextables.errors import TableError
 from indextables.spark import executors
+from support.spark_versions import needs
 
 pytestmark = pytest.mark.spark
 
@@ -87,6 +88,7 @@ for act in (
 """
 
 
+@needs("data sources in Python, which say what to do")
 def test_a_session_that_is_not_connected_says_so(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", NOT_CONNECTED], capture_output=True, text=True, cwd=tmp_path, check=True
