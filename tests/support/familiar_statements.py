@@ -53,6 +53,5 @@ REFUSED = {
     "DESCRIBE INDEXTABLES DISK CACHE": "indexCache.dir",
     "DESCRIBE INDEXTABLES STORAGE STATS": "DATA SKIPPING STATS",
     "DESCRIBE INDEXTABLES ENVIRONMENT": "SET in spark.sql",
-    "BUILD INDEXTABLES COMPANION FOR DELTA '/lake/t' AT LOCATION '/x'": "DeltaTable",
 }
 """Statements that have no counterpart, and words of the sentence that says what to type."""

@@ -151,6 +151,15 @@ def _refreshed(
     return _result(log, source, plan, "success", f"{_counted(plan)} indexed", built=built)
 
 
+def planned_build(
+    log: TransactionLog, settings: CompanionSettings, version: int | None = None
+) -> RefreshResult:
+    """What the first refresh of a companion would do, which has not been made."""
+    source = settings.opened(log.options, log.runtime, version)
+    plan = plan_refresh((), source.files, settings.on(source), log.options)
+    return _result(log, source, plan, "dry_run", f"{_counted(plan)} would be indexed")
+
+
 def refresh_commit(
     own: Snapshot,
     settings: CompanionSettings,

@@ -22,6 +22,7 @@ from indextables.model.fields import schema_from_json, schema_to_json
 from indextables.ops.foreign_rows import SOURCE_PROPERTY
 from indextables.ops.table_settings import settings_of
 from indextables.options import Options
+from indextables.runtime import Runtime
 
 FORMAT_PROPERTY = "companion.format"
 ID_PROPERTY = "companion.id"
@@ -89,13 +90,19 @@ class CompanionSettings:
         """The source, at its newest version, at a version, or as it was at a moment."""
         options = own.opened_with()
         moment = None if as_of is None else moment_of(as_of, lambda: options.zone_or(lambda: own.time_zone))
+        return self.opened(options, own.runtime, version, moment)
+
+    def opened(
+        self, options: Options, runtime: Runtime, version: int | None = None, as_of_ms: int | None = None
+    ) -> Source:
+        """The same with the options of a call."""
         return open_source(
             self.source,
             self.format,
             options=options,
-            runtime=own.runtime,
+            runtime=runtime,
             version=version,
-            as_of_ms=moment,
+            as_of_ms=as_of_ms,
             source_id=self.source_id,
             schema=self.schema,
         )

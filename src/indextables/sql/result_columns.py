@@ -14,6 +14,7 @@ from indextables.ops.maintain.component_sizes import Component
 from indextables.sql.commands import (
     AddConstraint,
     AnalyzeSkipping,
+    BuildCompanion,
     CheckTable,
     Command,
     DeleteRows,
@@ -43,6 +44,7 @@ def result_columns(command: Command) -> pa.Schema | None:
         AddConstraint: outcomes.ConstraintResult,
         DropConstraint: outcomes.ConstraintResult,
         AnalyzeSkipping: outcomes.ColumnSuggestion,
+        BuildCompanion: outcomes.RefreshResult,
         CheckTable: Finding,
         DeleteRows: outcomes.DeleteResult,
         DropPartitions: outcomes.DropPartitionsResult,

@@ -38,6 +38,7 @@ from indextables.runtime import LOCAL, Runtime
 from indextables.sql.commands import (
     AddConstraint,
     AnalyzeSkipping,
+    BuildCompanion,
     CheckTable,
     Command,
     DeleteRows,
@@ -64,11 +65,13 @@ from indextables.sql.select.conditions import searched_condition
 from indextables.sql.select.run import is_select, run_select
 
 if TYPE_CHECKING:
+    from indextables.companion import make as companion_build
     from indextables.log.delta import snapshot as delta_snapshot
     from indextables.log.delta.snapshot import DeltaSnapshot
     from indextables.log.snapshot import Snapshot
     from indextables.ops.delta import describe as describe_delta
 else:
+    companion_build = later("indextables.companion.make")
     delta_snapshot = later("indextables.log.delta.snapshot")
     describe_delta = later("indextables.ops.delta.describe")
 
@@ -88,7 +91,12 @@ def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) 
             )
         return run_select(text, options=options)
     command = parse_command(text)
-    path = command.source if isinstance(command, RepairLog) else command.table and command.table.path
+    if isinstance(command, RepairLog):
+        path: str | None = command.source
+    elif isinstance(command, BuildCompanion):
+        path = command.at
+    else:
+        path = None if command.table is None else command.table.path
     resolved, runtime = options_and_runtime(spark, options, path)
     return run(command, options=resolved, runtime=runtime, progress=in_notebook())
 
@@ -123,6 +131,8 @@ def run(
             command.source, command.target, command.from_splits, command.up_to_version, command.swap
         )
         return run_repair(request, resolved, runtime, progress).to_arrow()
+    if isinstance(command, BuildCompanion):
+        return _companion(command, resolved, runtime, progress)
     uri = None if command.table is None else _address(command.table, runtime)
     if isinstance(command, InvalidateCache):
         return run_invalidate(uri).to_arrow()
@@ -140,6 +150,18 @@ def run(
         if other.fields.get("kind") is not TableKind.DELTA:
             raise
     return _of_delta(command, _delta(log))
+
+
+def _companion(command: BuildCompanion, options: Options, runtime: Runtime, progress: Progress) -> pa.Table:
+    log = TransactionLog.open(command.at, options, runtime=runtime)
+    request = companion_build.BuildRequest(
+        command.source,
+        dict(command.columns) or None,
+        format=command.format,
+        version=command.from_version,
+        dry_run=command.dry_run,
+    )
+    return companion_build.run_build(log, request, progress)[1].to_arrow()
 
 
 def _snapshot(log: TransactionLog) -> Snapshot:

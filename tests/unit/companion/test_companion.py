@@ -10,7 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.errors import NotATableError, OptionError, SchemaError, TableError, VersionNotFoundError
+from indextables.errors import (
+    CommandError,
+    NotATableError,
+    OptionError,
+    SchemaError,
+    TableError,
+    VersionNotFoundError,
+)
 from indextables.storage.store import open_store
 from support.companions import bytes_of
 from support.deltarows import inline_vector, put_file
@@ -420,3 +427,49 @@ def test_a_partition_column_needs_no_index(tmp_path):
     pq.write_table(rows(100), tmp_path / "files" / "region=eu" / "a.parquet")
     with pytest.raises(SchemaError, match="partition column"):
         it.companion(str(tmp_path / "files"), str(tmp_path / "index"), {"region": "string"})
+
+
+# SQL
+
+
+def build(source, rest=""):
+    return f"BUILD INDEXTABLES COMPANION FOR DELTA '{source.path}' {rest}AT LOCATION '{source.index}'"
+
+
+MODES = "INDEXING MODES ('message':'text', 'level' : 'STRING') "
+
+
+def test_build_makes_a_companion_and_refreshes_it(source):
+    (row,) = it.sql(build(source, MODES) + " DRY RUN").to_pylist()
+    assert (row["status"], row["parquet_files_indexed"], row["source_version"]) == ("dry_run", 2, 2)
+    assert not it.Table.exists(source.index)
+    (row,) = it.sql(build(source, MODES)).to_pylist()
+    assert (row["status"], row["parquet_files_indexed"], row["splits_created"]) == ("success", 2, 1)
+    assert source.ids("disk AND level:ERROR") == [100, 102, 104, 200, 202, 204]
+    source.append(["one more disk"])
+    (row,) = it.sql(build(source)).to_pylist()
+    assert (row["status"], row["parquet_files_indexed"]) == ("success", 1)
+    assert it.sql(build(source, MODES)).to_pylist()[0]["status"] == "no_action"
+
+
+def test_build_takes_a_version_of_the_source(source):
+    (row,) = it.sql(build(source, MODES + "FROM VERSION 1 ")).to_pylist()
+    assert (row["source_version"], row["parquet_files_indexed"]) == (1, 1)
+    assert source.ids("disk") == [100, 102, 104, 200, 202, 204]
+
+
+def test_build_for_parquet(parquet, tmp_path):
+    text = (
+        f"BUILD INDEXTABLES COMPANION FOR PARQUET '{parquet}' INDEXING MODES ('message':'text') AT LOCATION"
+    )
+    (row,) = it.sql(f"{text} '{tmp_path / 'index'}'").to_pylist()
+    assert (row["status"], row["source_version"], row["parquet_files_indexed"]) == ("success", None, 2)
+
+
+def test_build_for_what_is_not_there_or_cannot_be_indexed(source, tmp_path):
+    with pytest.raises(CommandError, match="Iceberg tables cannot be indexed yet; expected DELTA or PARQUET"):
+        it.sql(build(source, MODES).replace("DELTA", "ICEBERG"))
+    with pytest.raises(CommandError, match="expected"):
+        it.sql(f"BUILD INDEXTABLES COMPANION FOR '{source.path}' AT LOCATION '{source.index}'")
+    with pytest.raises(OptionError, match="at least one column"):
+        it.sql(build(source))

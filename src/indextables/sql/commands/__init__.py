@@ -31,6 +31,18 @@ class RepairLog(Struct, frozen=True):
     swap: bool = False
 
 
+class BuildCompanion(Struct, frozen=True):
+    """BUILD INDEXTABLES COMPANION: index Delta or Parquet where it lies, or what is new there."""
+
+    source: str
+    format: str
+    at: str
+    columns: tuple[tuple[str, str], ...] = ()
+    """Columns and how each is indexed; none for a companion that is there."""
+    from_version: int | None = None
+    dry_run: bool = False
+
+
 class CheckTable(Struct, frozen=True):
     """CHECK INDEXTABLES: say what is wrong with a table, and change nothing."""
 
@@ -173,6 +185,7 @@ class Unneeded(Struct, frozen=True):
 
 Command = (
     RepairLog
+    | BuildCompanion
     | CheckTable
     | MergeSplits
     | Purge

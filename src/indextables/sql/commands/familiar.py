@@ -82,10 +82,6 @@ _ENVIRONMENT = (
     "Type SET in spark.sql to see the configuration of the session; every option that counts here begins "
     "with spark.indextables."
 )
-_COMPANION = (
-    "A companion index beside a Delta table cannot be built here: search the Delta table as it is with "
-    "it.DeltaTable.open(path).search(query), or copy its rows into a table of ours."
-)
 _ONLY_CHECK = (
     "Of constraints only CHECK is kept, for only such a one can be enforced, and it has a name: ALTER TABLE "
     "t ADD CONSTRAINT positive CHECK (price > 0). NOT NULL is said of a column when the table is created."
@@ -109,7 +105,6 @@ _ADVICE: tuple[tuple[str, Advice], ...] = (
     (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+DISK\s+CACHE\b", Advice(_NO_CACHE_FIGURES, unneeded=False)),
     (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+STORAGE\s+STATS\b", Advice(_STORAGE_STATS, unneeded=False)),
     (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+ENVIRONMENT\b", Advice(_ENVIRONMENT, unneeded=False)),
-    (r"BUILD\s+INDEXTABLES?\s+COMPANION\b", Advice(_COMPANION, unneeded=False)),
 )
 _PATTERNS = tuple((re.compile(words, re.IGNORECASE | re.DOTALL), advice) for words, advice in _ADVICE)
 

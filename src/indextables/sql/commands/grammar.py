@@ -24,6 +24,7 @@ from indextables.lazy import lark
 from indextables.sql.commands import (
     AddConstraint,
     AnalyzeSkipping,
+    BuildCompanion,
     CheckTable,
     Command,
     DeleteRows,
@@ -73,6 +74,8 @@ _EXPECTED = {
     "LOG_RETENTION": "TRANSACTION LOG RETENTION",
     "DRY_RUN": "DRY RUN",
     "IF_EXISTS": "IF EXISTS",
+    "INDEXING_MODES": "INDEXING MODES",
+    "COLON": ":",
 }
 
 _OURS = re.compile(
@@ -259,6 +262,8 @@ def _command(tree: Tree[Token], text: str) -> Command:
             source, target = (_path(part, text) for part in tree.find_data("string"))
             up_to = next((_number(part, "version", text) for part in tree.find_data("up_to")), None)
             return RepairLog(source, target, "SPLITS" in _types(tree), up_to, "SWAP" in _types(tree))
+        case "build_companion":
+            return _build_companion(tree, text)
         case "check":
             return CheckTable(_table(tree, text))
         case "merge":
@@ -296,6 +301,22 @@ def _command(tree: Tree[Token], text: str) -> Command:
         case "drop_constraint":
             return DropConstraint(_table(tree, text), _constraint(tree), "IF_EXISTS" in _types(tree))
     raise AssertionError(tree.data)
+
+
+def _build_companion(tree: Tree[Token], text: str) -> BuildCompanion:
+    kind = str(_first(next(tree.find_data("source_format")))).lower()
+    if kind == "iceberg":
+        at = next(tree.find_data("source_format")).meta.start_pos
+        raise _failure(text, at, "Iceberg tables cannot be indexed yet", ("DELTA", "PARQUET"))
+    source, at_location = (_path(part, text) for part in tree.children if _is_string(part))
+    modes = [list(mode.find_data("string")) for mode in tree.find_data("mode")]
+    columns = tuple((_path(name, text), _path(mode, text).lower()) for name, mode in modes)
+    version = next((_number(part, "version", text) for part in tree.find_data("from_version")), None)
+    return BuildCompanion(source, kind, at_location, columns, version, any(tree.find_data("dry_run")))
+
+
+def _is_string(part: Any) -> bool:
+    return getattr(part, "data", None) == "string"
 
 
 def _constraint(tree: Tree[Token]) -> str:
