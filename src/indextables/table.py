@@ -439,11 +439,12 @@ class Table(Handle["Snapshot"]):
         max_dest_splits: int | None = None, max_source_splits: int | None = None, dry_run: bool = False,
     ) -> outcomes.MergeResult:  # fmt: skip
         """Turn small splits into larger ones; `where` chooses partitions, a size is bytes or text as 100M."""
-        from indextables.ops.rewrite.merge import MergeRequest, run_merge
+        from indextables.companion.merge import merge_splits
+        from indextables.ops.rewrite.merge import MergeRequest
 
         target_bytes = parse_size(target_size) if isinstance(target_size, str) else target_size
         request = MergeRequest(where, target_bytes, max_dest_splits, max_source_splits, dry_run)
-        return self._moved(run_merge(self._writable(), request, in_notebook()))
+        return self._moved(merge_splits(self._writable(), request, in_notebook()))
 
     def purge(
         self, *, older_than_hours: float | None = None, log_retention_hours: float | None = None,

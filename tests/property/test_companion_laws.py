@@ -54,6 +54,9 @@ def test_every_answer_is_that_of_the_live_rows_alone(tmp_path, seed):
         if rng.random() < 0.35:
             companion.refresh()
             history.append("refresh")
+        if rng.random() < 0.3:
+            it.Table.open(index).merge_splits()
+            history.append("merge")
         if rng.random() < 0.15:
             half_built(index)
             history.append("half built")

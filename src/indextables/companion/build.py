@@ -38,22 +38,18 @@ SOURCE_MAP = "source map"
 
 
 @dataclass(frozen=True, slots=True)
-class IndexTask:
-    """How the files of a source are indexed; the same for every split of a refresh."""
+class SplitPlace:
+    """Where the splits of a companion are put, and what they say of it."""
 
     store: Store
-    """Where the companion is."""
     options: Options
     table_id: str
-    settings: CompanionSettings
-    source: Source
     now_ms: int
 
     @classmethod
-    def of(cls, own: Snapshot, settings: CompanionSettings, source: Source) -> IndexTask:
-        """The task of bringing a companion up to date with a version of its source."""
-        now_ms = own.runtime.clock.now_ms()
-        return cls(own.store, own.settings, own.split_table_id, settings, source, now_ms)
+    def of(cls, own: Snapshot) -> SplitPlace:
+        """The place of a companion."""
+        return cls(own.store, own.settings, own.split_table_id, own.runtime.clock.now_ms())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +73,8 @@ class IndexForm:
         return cls(spec, schema, indexed.types, names)
 
 
-def build_split(task: IndexTask, items: Sequence[SourceFile]) -> AddAction:
+def build_split(place: SplitPlace, form: IndexForm, source: Source, items: Sequence[SourceFile]) -> AddAction:
     """Index some files of the source, and put the split into the companion's store."""
-    source, form = task.source, IndexForm.of(task.settings, task.source)
     reader = RowReader(source.columns, form.names)
     builder = IndexBuilder(form.spec, form.schema)
     covered, ends = [], [0]
@@ -98,10 +93,10 @@ def build_split(task: IndexTask, items: Sequence[SourceFile]) -> AddAction:
         msgspec.structs.replace(file, tokens={column: counts[at] for column, counts in tokens.items()})
         for at, file in enumerate(covered)
     )
-    return write_split(task, form, builder.finish(), SourceMap(files))
+    return write_split(place, form, builder.finish(), SourceMap(files))
 
 
-def write_split(task: IndexTask, form: IndexForm, index: BuiltIndex, source_map: SourceMap) -> AddAction:
+def write_split(place: SplitPlace, form: IndexForm, index: BuiltIndex, source_map: SourceMap) -> AddAction:
     """Put an index and its source map into the companion's store, as a split."""
     data = source_map.to_bytes()
     with scratch_directory("build") as directory:
@@ -110,15 +105,15 @@ def write_split(task: IndexTask, form: IndexForm, index: BuiltIndex, source_map:
         manifest = SplitManifest(
             rows=index.rows,
             fields=form.spec.to_wire(),
-            table_id=task.table_id,
+            table_id=place.table_id,
             components={**index.sizes, SOURCE_MAP: len(data)},
             tokens=index.tokens,
         )
         footer = finish(path, footer_of(path), index.chunks, data, manifest)
         done = Finished(path, footer.end, footer, FileStats(num_records=index.rows), 0)
         built = publish(
-            done, form.schema, form.spec, task.options, task.store,
-            partition_values={}, data_change=True, now_ms=task.now_ms,
+            done, form.schema, form.spec, place.options, place.store,
+            partition_values={}, data_change=True, now_ms=place.now_ms,
         )  # fmt: skip
     tags = {**(built.add.tags or {}), **coverage_tags(source_map, form.types)}
     return replace(built.add, tags=tags)

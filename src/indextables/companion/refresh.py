@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from indextables.companion.build import IndexTask, build_split
+from indextables.companion.build import IndexForm, SplitPlace, build_split
 from indextables.companion.settings import CompanionSettings, Indexed
 from indextables.companion.source import ParquetFiles, Source, SourceFile
 from indextables.companion.source_map import covered_keys, indexed_types
@@ -137,9 +137,9 @@ def _refreshed(
     if dry_run:
         return _result(log, source, plan, "dry_run", f"{_counted(plan)} would be indexed")
     built: list[AddAction] = []
-    task = IndexTask.of(own, settings, source)
+    place, form = SplitPlace.of(own), IndexForm.of(settings, source)
     try:
-        results = (build_split(task, group) for group in plan.groups)
+        results = (build_split(place, form, source, group) for group in plan.groups)
         built.extend(watched(results, progress, "index", len(plan.groups)))
     except BaseException:
         discard(log.store, built)

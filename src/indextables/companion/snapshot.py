@@ -20,7 +20,7 @@ import pyarrow as pa
 from indextables.companion.reader import LiveFile, SourceReader, live_files
 from indextables.companion.settings import CompanionSettings
 from indextables.companion.source import ChosenFiles, Source, SourceFile
-from indextables.companion.source_map import SourceMap, covered_keys, indexed_types
+from indextables.companion.source_map import SourceMap, covered_keys, indexed_types, read_source_map
 from indextables.errors import DamagedIndexError, MissingSplitError, SplitError
 from indextables.index.read.live_rows import LiveRows
 from indextables.index.read.lookup import Index
@@ -33,7 +33,7 @@ from indextables.ops.results import Coverage
 from indextables.predicate.tree import Node
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
-from indextables.split.open_splits import open_index, stored_map
+from indextables.split.open_splits import open_index
 from indextables.split.search.live_statistics import tokens_in
 from indextables.split.source import SplitFile
 
@@ -110,10 +110,8 @@ class SourceSplit:
     def _source_map(self) -> SourceMap:
         if self._map is None:
             assert self._own is not None
-            own, name = self._own, f"{self._snapshot.store.uri}/{self._own.path}"
-            data = stored_map(self._snapshot.reading, own)
-            crc = 0 if own.row_map is None else own.row_map.crc32
-            source_map = SourceMap.from_bytes(data, crc, name)
+            name = f"{self._snapshot.store.uri}/{self._own.path}"
+            source_map = read_source_map(self._snapshot.reading, self._own)
             covered = {file.key: file for file in source_map.files}
             for item in self.items:
                 file = covered.get(item.key)

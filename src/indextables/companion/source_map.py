@@ -17,7 +17,10 @@ import msgspec
 from indextables.companion.source import KEY_BYTES
 from indextables.errors import DamagedIndexError
 from indextables.model.actions import AddAction
+from indextables.reading import Reading
 from indextables.records import dataclass
+from indextables.split.layout import SplitRef
+from indextables.split.open_splits import stored_map
 from indextables.storage.checksum import crc32
 
 KEYS_TAG, TYPES_TAG = "companionKeys", "companionTypes"
@@ -86,6 +89,12 @@ class SourceMap:
         if wire.format != _FORMAT:
             raise DamagedIndexError(f"the source map inside {name} has format {wire.format}", path=name)
         return cls(wire.files)
+
+
+def read_source_map(reading: Reading, ref: SplitRef) -> SourceMap:
+    """The source map of a companion split."""
+    crc = 0 if ref.row_map is None else ref.row_map.crc32
+    return SourceMap.from_bytes(stored_map(reading, ref), crc, f"{reading.store.uri}/{ref.path}")
 
 
 def coverage_tags(source_map: SourceMap, types: Mapping[str, str]) -> dict[str, str | None]:

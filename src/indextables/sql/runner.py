@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from indextables.companion.merge import merge_splits
 from indextables.connection import options_and_runtime
 from indextables.errors import CommandError, NotATableError, TableError
 from indextables.lazy import later, pa
@@ -29,7 +30,7 @@ from indextables.ops.outcomes import NotNeededResult
 from indextables.ops.progress import Progress, in_notebook, silent
 from indextables.ops.read.scan import files
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
-from indextables.ops.rewrite.merge import MergeRequest, run_merge
+from indextables.ops.rewrite.merge import MergeRequest
 from indextables.ops.rewrite.restore import run_restore
 from indextables.ops.write.constraints import run_add_constraint, run_drop_constraint
 from indextables.ops.write.delete import run_delete
@@ -256,7 +257,7 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
                 command.max_source_splits,
                 command.dry_run,
             )
-            return run_merge(log, merge, progress).to_arrow()
+            return merge_splits(log, merge, progress).to_arrow()
         case Purge():
             request = PurgeRequest(command.older_than_hours, command.log_retention_hours, command.dry_run)
             return run_purge(log, request, progress).to_arrow()

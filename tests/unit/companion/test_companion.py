@@ -178,6 +178,25 @@ def test_a_split_with_many_gone_files_is_built_again_from_the_others(source):
     assert source.ids("disk") == [200, 202, 204]
 
 
+def test_a_merge_joins_indexes_and_does_not_read_the_source(source, monkeypatch):
+    companion = source.companion()
+    source.append(["one more disk"])
+    companion.refresh()
+    source.hide("part-1.parquet", [0])
+    table = it.Table.open(source.index)
+    before = table.search("disk", score=True).read_all().to_pylist()
+    assert table.merge_splits(dry_run=True).merged_files == 2
+    monkeypatch.setattr("indextables.companion.build.RowReader.rows", None)
+    (row,) = it.sql(f"MERGE SPLITS '{source.index}'").to_pylist()
+    assert (row["status"], row["merged_files"]) == ("SUCCESS", 2)
+    assert table.merge_splits().status == "NO ACTION"
+    table = it.Table.open(source.index)
+    assert table.search("disk", score=True).read_all().to_pylist() == before
+    assert table.last_scan.coverage.indexed == 3
+    assert len(table.log.list_files()) == 1
+    assert companion.refresh().status == "no_action"
+
+
 def test_the_status_counts_files_that_are_indexed_stale_and_gone(source):
     companion = source.companion()
     source.append()
