@@ -97,7 +97,11 @@ class TransactionLog(LogHandle):
     def add_files(
         self, adds: Iterable[AddAction], *, txn: TxnAction | None = None, user_metadata: str | None = None
     ) -> int:
-        """Commit added files as one version; without files nothing is written."""
+        """Commit added files as one version; without files nothing is written.
+
+        Nobody looks into the files: their rows are not compared with the table's CHECK and NOT NULL
+        constraints, and their statistics are believed.
+        """
         actions = tuple(adds)
         plan = CommitPlan("WRITE", Rule.APPEND, lambda _: actions, txn=txn, user_metadata=user_metadata)
         return self.commit(plan).version

@@ -285,6 +285,11 @@ class ReadOptions:
         "Whether a shallow clone of a Delta table may name files of the table that its own log calls its "
         "source.",
     )  # fmt: skip
+    aggregate_pushdown: bool = option(
+        "aggregatePushdown.enabled", False, BOOLEAN,
+        "Whether Spark's count, min and max are answered by the log where it knows them, and LIMIT lists no "
+        "more files than it needs. Set it for the session; a read can only switch it off.",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,13 +54,19 @@ class LogCounts:
         """
         keys, answered = self.constant_keys(aggregation)
         states = [self._state(state) for state in layout.states]
-        answered = pc.and_(answered, pc.and_(all_match, pc.is_null(whole(self._files.column("num_deleted")))))
+        answered = pc.and_(answered, pc.and_(all_match, self._is_whole()))
         for one in states:
             answered = pc.and_(answered, pc.fill_null(one.is_exact, False))
         table = pa.Table.from_arrays([*keys, *(one.values for one in states)], schema=layout.schema)
         # A file without rows has no group.
         counted = pc.and_(answered, pc.greater(self._rows, 0))
         return layout.grouped(table.filter(counted), again=True), answered
+
+    def _is_whole(self) -> Any:
+        """The files of which no row is deleted; a log without the column has none that are not."""
+        if "num_deleted" not in self._files.column_names:
+            return pa.repeat(pa.scalar(True), len(self._files))
+        return pc.is_null(whole(self._files.column("num_deleted")))
 
     def _child(self, struct: str, column: Column) -> Any:
         parent = self._files.column(struct)

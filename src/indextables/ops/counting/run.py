@@ -56,6 +56,7 @@ from indextables.split.search.value_counts import value_counts
 from indextables.storage.store import scans_at_once
 
 ROWS = (PartialState("rows"),)
+_WITHOUT_BOUNDS = FILE_COLUMNS - {"min", "max", "null_count"}
 PartialTables = list[pa.Table]
 """The partial tables of some rows, one per part of an aggregation."""
 
@@ -123,6 +124,16 @@ def answer(
     return finished(totals[0], *parts[0], distinct_totals), record
 
 
+def from_log_alone(snapshot: Snapshot, aggregation: Aggregation, node: Node | None) -> pa.Table | None:
+    """Answer an aggregation without distinct counts if no file has to be opened for it; else None."""
+    part = (aggregation, Layout.of(aggregation))
+    if node is None and not aggregation.keys and part[1].states == ROWS and snapshot.num_records is not None:
+        total = pa.Table.from_arrays([pa.array([snapshot.num_records], pa.int64())], schema=part[1].schema)
+        return finished(total, *part, {})
+    partials = _Counter(snapshot, node, None, Record(snapshot), [part]).by_log_alone()
+    return None if partials is None else finished(_merged([partials], [part])[0], *part, {})
+
+
 def _merged(partials: Iterable[PartialTables], parts: Sequence[tuple[Aggregation, Layout]]) -> PartialTables:
     """Merge partial tables, one result per part of the aggregation."""
     merging = [Merging(layout) for _, layout in parts]
@@ -152,16 +163,32 @@ class _Counter:
         """The splits in which the query was to be searched, before word filters."""
         self.columns = tuple(dict.fromkeys(name for aggregation, _ in parts for name in aggregation.columns))
 
+    def _planned(self) -> tuple[pa.Table, Any]:
+        """The files that may hold rows for the filter, and for each whether all its rows match."""
+        snapshot, node = self.snapshot, self.node
+        needs_bounds = node is not None or not set(self.columns) <= set(snapshot.partition_columns)
+        plan = snapshot.plan(node, columns=FILE_COLUMNS if needs_bounds else _WITHOUT_BOUNDS)
+        self.record.planned(plan.metrics, plan.replay)
+        if node is None:
+            return plan.files, pa.repeat(pa.scalar(True), plan.files.num_rows)
+        doubt = prune_table(may_survive(node), plan.files, snapshot.schema, snapshot.partition_columns)
+        return plan.files, pc.invert(doubt.mask)
+
+    def by_log_alone(self) -> PartialTables | None:
+        """The partial tables of all files; None if one of them has to be opened."""
+        files, all_match = self._planned()
+        if all_match.false_count:
+            return None
+        counts = LogCounts(files, self.snapshot.partition_columns)
+        answered, tables = self._by_log(counts, all_match)
+        if answered.false_count:
+            return None
+        return tables or [layout.schema.empty_table() for _, layout in self.parts]
+
     def partials(self) -> Iterator[PartialTables]:
         """The partial tables of all files."""
-        snapshot, node = self.snapshot, self.node
-        plan = snapshot.plan(node, columns=FILE_COLUMNS)
-        self.record.planned(plan.metrics, plan.replay)
-        files = plan.files
-        all_match: Any = pa.repeat(pa.scalar(True), files.num_rows)
-        if node is not None:
-            doubt = prune_table(may_survive(node), files, snapshot.schema, snapshot.partition_columns)
-            all_match = pc.invert(doubt.mask)
+        snapshot = self.snapshot
+        files, all_match = self._planned()
         counts = LogCounts(files, snapshot.partition_columns)
         if self.query is None:
             from_log, tables = self._by_log(counts, all_match)

@@ -99,14 +99,26 @@ def _discard(log: TransactionLog, adds: Sequence[AddAction], vectors: VectorComm
         vectors.discard()
 
 
+def change_metrics(
+    *, updated: int | None = None, deleted: int | None = None, inserted: int | None = None
+) -> dict[str, int]:
+    """The numbers of changed rows as the history names them; those that are not known are left out."""
+    named = {"numUpdatedRows": updated, "numDeletedRows": deleted, "numInsertedRows": inserted}
+    return {name: rows for name, rows in named.items() if rows is not None}
+
+
 def _metrics(removed: Sequence[AddAction], adds: Sequence[AddAction]) -> dict[str, int]:
-    written = sum(add.num_records or 0 for add in adds)
-    counted = [rows for add in removed if (rows := live_records(add)) is not None]
-    read = {"numReadRows": sum(counted)} if len(counted) == len(removed) else {}
-    return {**read, "numOutputRows": written}
+    rows = live_records(removed)
+    read = {} if rows is None else {"numReadRows": rows}
+    return {**read, "numOutputRows": sum(add.num_records or 0 for add in adds)}
 
 
-def live_records(add: AddAction) -> int | None:
-    """How many rows of a split are not deleted, as far as the log knows."""
-    rows = of_add(add, null_counts=False).num_records
-    return None if rows is None else rows - number_deleted(add.deletion_vector)
+def live_records(adds: Sequence[AddAction]) -> int | None:
+    """How many rows of some splits are not deleted; None if the log does not say how many one has."""
+    total = 0
+    for add in adds:
+        rows = of_add(add, null_counts=False).num_records
+        if rows is None:
+            return None
+        total += rows - number_deleted(add.deletion_vector)
+    return total

@@ -23,7 +23,7 @@ from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.matching import MatchPlan, plan_match
 from indextables.ops.read.word_filters import splits_to_search
-from indextables.ops.rewrite.replace import commit_or_discard, live_records, replace_plan
+from indextables.ops.rewrite.replace import change_metrics, commit_or_discard, live_records, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
     RewriteOutcome,
@@ -91,7 +91,7 @@ def run_delete(
     plan_of_commit = replace_plan(
         snapshot, "DELETE", sources, adds, parameters={"predicate": predicate},
         metrics={
-            **({} if rows is None else {"numDeletedRows": rows}),
+            **change_metrics(deleted=rows),
             **vector_metrics(marked),
         },
         truncated=(item.truncated for item in rewritten), vectors=vectors,
@@ -171,10 +171,9 @@ def _rows_deleted(
     rewritten: Sequence[RewriteOutcome],
     marked: Sequence[DeletedRows],
 ) -> int | None:
-    counts = [live_records(add) for add in plan.whole]
-    if any(count is None for count in counts):
+    in_whole_splits = live_records(plan.whole)
+    if in_whole_splits is None:
         return None
-    in_whole_splits = sum(count for count in counts if count is not None)
     in_rewritten_splits = sum(item.rows_read - item.rows_written for item in rewritten)
     in_marked_splits = sum(len(item.rows) for item in marked)
     return in_whole_splits + sum(item.rows for item in emptied) + in_rewritten_splits + in_marked_splits

@@ -26,7 +26,7 @@ from indextables.model.fields import find_field
 from indextables.model.names import require_name, unquoted_name
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpdateResult
 from indextables.ops.progress import Progress, silent, watched
-from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
+from indextables.ops.rewrite.replace import change_metrics, commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
     RewriteOutcome,
@@ -181,7 +181,7 @@ def run_update(
     vectors = VectorCommit(log, "UPDATE", moved) if moved else None
     plan = replace_plan(
         snapshot, "UPDATE", removed, adds, parameters={"predicate": str(where), "set": sorted(values)},
-        metrics={"numUpdatedRows": rows, **vector_metrics(moved)},
+        metrics={**change_metrics(updated=rows), **vector_metrics(moved)},
         truncated=[*(item.truncated for item, _ in outcomes), *(split.truncated for split in built)],
         vectors=vectors,
     )  # fmt: skip

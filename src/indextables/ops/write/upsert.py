@@ -30,7 +30,7 @@ from indextables.model.fields import cast_table, find_field
 from indextables.model.names import no_column
 from indextables.model.types import type_to_sql
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
-from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
+from indextables.ops.rewrite.replace import change_metrics, commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
     RewriteOutcome,
@@ -315,7 +315,7 @@ def _committed(merge: _Merge, built: Sequence[BuiltSplit], scope: Node | None) -
         snapshot, "MERGE", removed, adds, node=scope, inserts=clauses.not_matched == "insert",
         parameters={"on": list(merge.source.on)},
         metrics={
-            "numUpdatedRows": updated, "numDeletedRows": deleted, "numInsertedRows": new,
+            **change_metrics(updated=updated, deleted=deleted, inserted=new),
             **vector_metrics(merge.marked),
         },
         truncated=[*(item.truncated for item in merge.rewritten), *(split.truncated for split in built)],

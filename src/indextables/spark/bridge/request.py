@@ -57,3 +57,10 @@ class JvmRequest:
             return None
         datasets = getattr(classic(self.spark.sparkContext._jvm), "Dataset$")
         return frame_class()(getattr(datasets, "MODULE$").ofRows(self.spark._jsparkSession, plan), self.spark)
+
+
+def row_counts(
+    *, updated: int | None = 0, deleted: int | None = 0, inserted: int | None = 0
+) -> dict[str, int | None]:
+    """How many rows a statement has changed, by the columns of its result; None is unknown."""
+    return {"num_updated_rows": updated, "num_deleted_rows": deleted, "num_inserted_rows": inserted}

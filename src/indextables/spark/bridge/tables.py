@@ -21,7 +21,7 @@ from indextables.ops.write.definition import Definition, property_key
 from indextables.ops.write.delete import run_delete
 from indextables.ops.write.save import newest
 from indextables.predicate.tree import TRUE
-from indextables.spark.bridge.request import JvmRequest
+from indextables.spark.bridge.request import JvmRequest, row_counts
 from indextables.spark.delta.load import is_plain, listed_delta
 from indextables.spark.delta.scan import logical_schema
 from indextables.spark.hadoop import package_of
@@ -98,8 +98,13 @@ def relation(request: JvmRequest) -> dict[str, Any]:
         frame = _frame(request, snapshot)
     else:
         frame = statement_frame(request.spark, snapshot, request.settings, str(statement))
-    request.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
+    request.objects["relation"] = _relation_of(frame)
     return {}
+
+
+def _relation_of(frame: Any) -> Any:
+    """The relation that a DataFrame reads; Spark may pad columns of char(n) above it."""
+    return frame._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation()
 
 
 def partitions(request: JvmRequest) -> dict[str, Any]:
@@ -108,7 +113,7 @@ def partitions(request: JvmRequest) -> dict[str, Any]:
     if not isinstance(snapshot, DeltaSnapshot):
         return relation(request)
     frame = listed_delta(request.spark, snapshot, request.settings)
-    request.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
+    request.objects["relation"] = _relation_of(frame)
     return {}
 
 
@@ -238,7 +243,7 @@ def alter(request: JvmRequest) -> dict[str, Any]:
 
 def truncate(request: JvmRequest) -> dict[str, Any]:
     """TRUNCATE TABLE, and DELETE without a condition."""
-    return {"version": run_delete(request.log(), TRUE).version}
+    return row_counts(deleted=run_delete(request.log(), TRUE).rows_deleted)
 
 
 def drop_partitions(request: JvmRequest) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from indextables.spark.delta.scan import num_vectors, physical_fields
 from indextables.spark.hadoop import hadoop_settings
 from indextables.spark.options import CallSettings
 from indextables.spark.read.frame import LoadedTable, reading_way, remember
-from indextables.spark.read.planner import conjunction, hadoop_paths
+from indextables.spark.read.planner import conjunction, counts_of, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame
 from indextables.spark.read.wire import Answer
 
@@ -133,6 +133,23 @@ class DeltaPlanner:
             shown=scan.aside(),
         )
 
+    def count(self, question: Mapping[str, Any]) -> pa.Table | None:
+        """Keys and aggregates of the version; None if the log alone cannot tell.
+
+        Other writers cut texts and instants short in their statistics, and differ about NaN.
+        """
+        snapshot = self.snapshot()
+        named = [
+            item["column"]
+            for item in question["aggregates"]
+            if "column" in item and item["function"] != "count"
+        ]
+        if any(not _has_exact_bounds(snapshot.schema.field(name).type) for name in named):
+            return None
+        if not snapshot.settings.read.aggregate_pushdown or num_vectors(snapshot):
+            return None
+        return counts_of(snapshot, question)
+
     def size_bytes(self) -> int:
         """Bytes of the whole version."""
         return max(1, self.snapshot().sums(("size",), self.engine).sums["size"])
@@ -154,3 +171,7 @@ class DeltaPlanner:
                 "rows cannot be read; have the writer correct the entry",
                 uri=uri, path=path,
             )  # fmt: skip
+
+
+def _has_exact_bounds(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_decimal(kind))

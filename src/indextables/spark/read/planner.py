@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import TableError
 from indextables.log import scans
+from indextables.ops.counting.aggregation import Aggregate, Aggregation, column_of, key_of
+from indextables.ops.counting.run import from_log_alone
+from indextables.ops.read.matching import live_lengths
 from indextables.ops.read.splits import ruled_out_by_index, splits_at
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import all_of
@@ -21,11 +25,10 @@ from indextables.split.open_splits import open_split
 from indextables.storage.store import Store, requests_at_once, require_allowed, resolve
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
     from indextables.log.snapshot import Snapshot
-    from indextables.predicate.tree import Node
+    from indextables.predicate.tree import Column, Node
 
 _ABSOLUTE = r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"
 _COLUMNS = frozenset({"path", "size", "modification_time", "partition_values", "dv"})
@@ -44,6 +47,8 @@ class TablePlanner:
     engine: str = "auto"
     only: frozenset[str] | None = None
     """If set, only these files are read."""
+    limit: int | None = None
+    """If set, files with this many rows are enough, whichever they are."""
     fixed: Snapshot | None = None
     """If set, what is read instead of a version of the log: the files of a stream's batch."""
 
@@ -65,7 +70,8 @@ class TablePlanner:
         """The files that may hold rows for all these typed filters."""
         snapshot = self.snapshot()
         node = conjunction(filters, snapshot)
-        planned = snapshot.plan(node, columns=_COLUMNS, engine=self.engine)
+        columns = _COLUMNS if self.limit is None else _COLUMNS | {"num_records", "num_deleted"}
+        planned = snapshot.plan(node, columns=columns, engine=self.engine)
         scan = scans.record(self.uri, snapshot.version, planned.metrics, planned.replay)
         files = planned.files
         if self.only is not None:
@@ -73,6 +79,10 @@ class TablePlanner:
         excluded, fields = ruled_out_by_index(snapshot, node, lambda: files.column("path").to_pylist())
         if excluded:
             files = files.filter(pc.invert(_among(files.column("path"), excluded)))
+        enough = files.num_rows if self.limit is None else _enough(files, self.limit)
+        aside = scan.aside()
+        if enough < files.num_rows:
+            files, aside = files.slice(0, enough), f"{aside}, enough for LIMIT {self.limit}"
         values = files.column("partition_values").combine_chunks()
         return Answer(
             considered=planned.metrics.considered,
@@ -80,9 +90,18 @@ class TablePlanner:
             sizes=files.column("size"),
             modified_ms=files.column("modification_time").cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()),
             partitions=tuple(_child(values, name) for name in snapshot.partition_columns),
-            shown=scan.aside() + (f", {len(excluded)} by the index ({', '.join(fields)})" if fields else ""),
+            shown=aside + (f", {len(excluded)} by the index ({', '.join(fields)})" if fields else ""),
             deleted=_deleted(snapshot, files),
         )
+
+    def count(self, question: Mapping[str, Any]) -> pa.Table | None:
+        """Keys and aggregates of the version; None if the log alone cannot tell."""
+        if self.only is not None:
+            return None
+        snapshot = self.snapshot()
+        if not snapshot.settings.read.aggregate_pushdown:
+            return None
+        return counts_of(snapshot, question)
 
     def size_bytes(self) -> int:
         """Bytes of rows: the index inside a split is not read by a scan."""
@@ -102,6 +121,39 @@ def _deleted(snapshot: Snapshot, files: pa.Table) -> dict[int, np.ndarray]:
     )
     hidden = {ref.path: some for ref, some in zip(refs, rows, strict=True) if some is not None}
     return {at: hidden[path] for at, path in zip(marked, paths, strict=True)}
+
+
+def _enough(files: pa.Table, limit: int) -> int:
+    """How many files, from the first on, have so many rows; one that does not say its number has none."""
+    totals = np.cumsum(pc.fill_null(live_lengths(files), 0).to_numpy())
+    return int(np.searchsorted(totals, limit)) + 1
+
+
+def counts_of(snapshot: Snapshot, question: Mapping[str, Any]) -> pa.Table | None:
+    """The answer of a log to a question of `CountingRule.java`.
+
+    Where minimum or maximum is a zero of floating point there is none: the log does not tell 0.0 from -0.0.
+    """
+    aggregation = Aggregation(
+        tuple(key_of(snapshot.schema, name) for name in question["keys"]),
+        tuple(
+            Aggregate(f"aggregate {at}", str(item["function"]), _column(snapshot, item.get("column")))
+            for at, item in enumerate(question["aggregates"])
+        ),
+    )
+    counts = from_log_alone(snapshot, aggregation, conjunction(question["filters"], snapshot))
+    if counts is None:
+        return None
+    zeros = (
+        pc.any(pc.equal(column, 0), min_count=0)
+        for column in counts.columns
+        if pa.types.is_floating(column.type)
+    )
+    return None if any(zero.as_py() for zero in zeros) else counts
+
+
+def _column(snapshot: Snapshot, name: str | None) -> Column | None:
+    return None if name is None else column_of(snapshot.schema, name)
 
 
 def conjunction(filters: Sequence[Mapping[str, Any]], snapshot: Snapshot) -> Node | None:

@@ -21,9 +21,10 @@ from indextables.spark.errors import remember
 from indextables.spark.jvm.callback import Callback
 from indextables.spark.jvm.jar import put_on_class_path
 from indextables.spark.read.planner import TablePlanner
-from indextables.spark.read.wire import Answer, encode_failure, encode_plan, encode_size
+from indextables.spark.read.wire import Answer, encode_counts, encode_failure, encode_plan, encode_size
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _lock = threading.Lock()
@@ -57,6 +58,10 @@ class FilePlanner(Protocol):
         """The files that may hold rows for all these typed filters."""
         ...
 
+    def count(self, question: Mapping[str, Any]) -> pa.Table | None:
+        """The keys and aggregates that `CountingRule.java` asks for; None if the log alone cannot tell."""
+        ...
+
     def size_bytes(self) -> int:
         """Bytes of rows in the whole version."""
         ...
@@ -86,11 +91,15 @@ def planner_callback(planner: FilePlanner, token: str) -> Callback:
     def answer(request: Mapping[str, Any]) -> bytearray:
         if request["call"] == "size":
             return encode_size(planner.size_bytes())
-        if "only" not in request:
-            return encode_plan(planner.plan(request["filters"]))
-        assert isinstance(planner, TablePlanner)
-        only = frozenset(json.loads(request["only"]))
-        return encode_plan(replace(planner, only=only).plan(request["filters"]))
+        if request["call"] == "count":
+            return encode_counts(planner.count(request))
+        chosen = planner
+        if "limit" in request and isinstance(planner, TablePlanner):
+            chosen = replace(planner, limit=int(request["limit"]))
+        if "only" in request:
+            assert isinstance(planner, TablePlanner)
+            chosen = replace(planner, only=frozenset(json.loads(request["only"])))
+        return encode_plan(chosen.plan(request["filters"]))
 
     def failed(error: Exception | str) -> bytearray:
         return encode_failure(error if isinstance(error, str) else remember(error))

@@ -46,6 +46,14 @@ def encode_size(size_bytes: int) -> bytearray:
     return bytearray(OK + struct.pack("<q", size_bytes))
 
 
+def encode_counts(counts: pa.Table | None) -> bytearray:
+    """Encode rows of keys and aggregates; None says that the log does not know them."""
+    if counts is None:
+        return bytearray(OK + struct.pack("<i", -1))
+    columns = (_column(_plain(column)) for column in counts.columns)
+    return bytearray(OK + struct.pack("<i", counts.num_rows) + b"".join(columns))
+
+
 def encode_failure(message: str) -> bytearray:
     """Encode the reason why there is no plan."""
     text = message.encode("utf-8", "replace")

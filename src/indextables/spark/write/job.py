@@ -8,10 +8,12 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from indextables.log.transaction_log import TransactionLog
@@ -36,6 +38,34 @@ _lock = threading.Lock()
 _written: deque[tuple[str, WriteResult]] = deque(maxlen=_REMEMBERED)
 
 
+MARK = "__indextables_change"
+"""The column in which `PlanningRule.java` says what MERGE does to a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRows:
+    """How many of the rows that a MERGE has written were there before, and how many are new."""
+
+    copied: int = 0
+    updated: int = 0
+    inserted: int = 0
+
+    def with_batch(self, marks: pa.Array) -> MarkedRows:
+        """These and the rows of one more batch."""
+        copied, updated, inserted = np.bincount(marks.to_numpy(zero_copy_only=False), minlength=3).tolist()
+        return MarkedRows(self.copied + copied, self.updated + updated, self.inserted + inserted)
+
+    @classmethod
+    def total(cls, counts: Iterable[MarkedRows]) -> MarkedRows:
+        """The sums over all tasks."""
+        every = tuple(counts)
+        return cls(
+            sum(one.copied for one in every),
+            sum(one.updated for one in every),
+            sum(one.inserted for one in every),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What every task of a write needs; picklable."""
@@ -55,6 +85,17 @@ def schema_of(frame: Any) -> pa.Schema:
 
 def run_job(frame: Any, job: Job) -> list[BuiltSplit]:
     """Build the splits on the executors; returns the reports of the successful task attempts."""
+    return [report for report in _reports(frame, job) if isinstance(report, BuiltSplit)]
+
+
+def run_marked_job(frame: Any, job: Job) -> tuple[list[BuiltSplit], MarkedRows]:
+    """Build the splits of a MERGE whose frame has marks of its rows in the last column, and count these."""
+    reports = _reports(frame, job)
+    marked = MarkedRows.total(report for report in reports if isinstance(report, MarkedRows))
+    return [report for report in reports if isinstance(report, BuiltSplit)], marked
+
+
+def _reports(frame: Any, job: Job) -> list[BuiltSplit | MarkedRows]:
     shaped = _spread(frame, job)
     if _is_surely_empty(shaped):
         return []
@@ -80,12 +121,24 @@ def _task(job: Job, names: Sequence[str]) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         log = TransactionLog.open(job.store.uri, job.options)
         rows: Iterator[Any] = (with_offsets(batch).rename_columns(list(names)) for batch in batches)
+        marked: list[MarkedRows] = []
+        if names[-1] == MARK:
+            rows = _unmarked(rows, marked)
         if job.where is not None:
             rows = checked(rows, job.plan.schema, job.where, job.text, job.options)
-        for split in build(log, job.plan, _gathered(rows), job.options):
-            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(split)], pa.binary())], names=["split"])
+        for report in chain(build(log, job.plan, _gathered(rows), job.options), marked):
+            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(report)], pa.binary())], names=["split"])
 
     return run
+
+
+def _unmarked(batches: Iterator[pa.RecordBatch], marked: list[MarkedRows]) -> Iterator[pa.RecordBatch]:
+    """The rows without their marks; these are counted in `marked` by the time the last row is taken."""
+    count = MarkedRows()
+    for batch in batches:
+        count = count.with_batch(batch.column(MARK))
+        yield batch.drop_columns([MARK])
+    marked.append(count)
 
 
 def _gathered(batches: Iterator[Any]) -> Iterator[Any]:

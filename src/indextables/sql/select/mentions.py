@@ -257,9 +257,12 @@ def _infix(text: str, words: Sequence[SqlToken], at: int) -> WrittenSearch:
 
 
 def _operand_end(words: Sequence[SqlToken], at: int) -> int:
-    """The last word of the query: a literal, `?` or `:name`."""
-    if words[at].raw == ":" and at + 1 < len(words):
+    """The last word of the query: a literal, `?`, `:name`, or a call, which has to be a constant."""
+    follows = at + 1 < len(words)
+    if words[at].raw == ":" and follows:
         return at + 1
+    if follows and words[at].raw.isidentifier() and words[at + 1].raw == "(":
+        return _closing(words, at + 1)
     if words[at].raw != "?" and (words[at].is_name or words[at].raw[-1] not in "'\""):
         raise CommandError(NO_QUERY)
     return at

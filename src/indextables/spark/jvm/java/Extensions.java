@@ -16,9 +16,11 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
     SearchCall.register(null);
     extensions.injectParser(new SearchParser.Made());
     extensions.injectResolutionRule(new StarRule.Made()); // until 4.0
+    extensions.injectPostHocResolutionRule(new RowCounts.Made());
     extensions.injectOptimizerRule(new Seen());
     extensions.injectOptimizerRule(new DerivedRows.Made());
     extensions.injectPreCBORule(new Planned());
+    extensions.injectPreCBORule(new CountingRule.Made());
     extensions.injectPreCBORule(new Searched());
   }
 
@@ -27,6 +29,7 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
     install(session.extensions());
     SearchCall.register(session.sessionState().functionRegistry());
     SearchParser.teach(session);
+    RowCounts.teach(session);
     StarRule.teach(session); // until 4.0
   }
 

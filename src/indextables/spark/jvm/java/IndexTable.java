@@ -18,6 +18,9 @@ import org.apache.spark.sql.types.StructType;
 
 /** A table that is there. A class of its own because staged and truncatable tables have defaults that exclude each other. */
 public class IndexTable extends VersionTable implements TruncatableTable, SupportsPartitionManagement, V2TableWithV1Fallback {
+  /** The DELETE of all rows that is to know how many they were. */
+  VersionTable.Operation emptying = null;
+
   IndexTable(String name, String path, Map options, Map when, boolean byPath) { super(name, path, options, when, byPath); }
 
   /** How streams by name find the path and the options; `DefaultSource` does the rest. */
@@ -31,7 +34,8 @@ public class IndexTable extends VersionTable implements TruncatableTable, Suppor
 
   public boolean truncateTable() {
     requireWritable("TRUNCATE TABLE, or DELETE of all rows,");
-    Bridge.call("truncate", Bridge.map(new Object[] {"path", path, "options", options}));
+    Map counts = Bridge.call("truncate", Bridge.map(new Object[] {"path", path, "options", options}));
+    if (emptying != null) emptying.counts = counts;
     return true;
   }
 

@@ -38,6 +38,8 @@ public class LogFileIndex implements FileIndex {
   private final java.util.function.Function planner;
   /** A JSON list of paths in the log: no other file is read. Null reads every live file. */
   private volatile String only = null;
+  /** As many rows as are enough; -1 for all. */
+  private final int limit;
   private volatile String counts = "";
   private volatile long size = -1L;
 
@@ -48,7 +50,25 @@ public class LogFileIndex implements FileIndex {
     partitions = (StructType) arguments.get("partitions");
     token = (String) arguments.get("token");
     planner = (java.util.function.Function) arguments.get("planner");
+    limit = -1;
   }
+
+  private LogFileIndex(LogFileIndex all, int limit) {
+    root = all.root;
+    identity = all.identity + " limit " + limit;
+    label = all.label;
+    partitions = all.partitions;
+    token = all.token;
+    planner = all.planner;
+    only = all.only;
+    this.limit = limit;
+  }
+
+  /** The same version, of which any files with this many rows are enough. */
+  LogFileIndex limited(int rows) { return new LogFileIndex(this, rows); }
+
+  /** Whether not all files are meant, because of a limit or because a statement chooses them when it runs. */
+  boolean isLimited() { return limit >= 0 || only != null; }
 
   /** Two paths on purpose: with one, Spark takes the relation for a writable directory and INSERT OVERWRITE deletes it. */
   public Seq rootPaths() {
@@ -78,7 +98,7 @@ public class LogFileIndex implements FileIndex {
 
   /** Asked by the optimizer for join planning only, so it is counted when first wanted. */
   public long sizeInBytes() {
-    if (size < 0) size = ask("size", new ArrayList()).getLong();
+    if (size < 0) size = ask(Bridge.map(new Object[] {"call", "size"})).getLong();
     return size;
   }
 
@@ -114,11 +134,8 @@ public class LogFileIndex implements FileIndex {
 
   // ---- the planner's answer: little endian, column by column ----
 
-  private ByteBuffer ask(String call, List filters) {
-    HashMap request = new HashMap();
+  private ByteBuffer ask(Map request) {
     request.put("token", token);
-    request.put("call", call);
-    request.put("filters", filters);
     if (only != null) request.put("only", only);
     String text;
     try {
@@ -141,7 +158,10 @@ public class LogFileIndex implements FileIndex {
   }
 
   private List plan(List filters) {
-    ByteBuffer answer = ask("plan", filters);
+    Map request = Bridge.map(new Object[] {"call", "plan", "filters", filters});
+    // Rows that a filter leaves out do not count for a limit.
+    if (limit >= 0 && filters.isEmpty()) request.put("limit", Integer.valueOf(limit));
+    ByteBuffer answer = ask(request);
     byte[] shown = new byte[answer.getInt()];
     answer.get(shown);
     long considered = answer.getLong();
@@ -175,6 +195,23 @@ public class LogFileIndex implements FileIndex {
       listed.add(PartitionDirectory.apply(new GenericInternalRow(values), CaseClasses.seq(statuses)));
     }
     return listed;
+  }
+
+  /** Rows of keys and aggregates, if the log alone knows them; else null. The types are those of the columns. */
+  List counted(List keys, List aggregates, List filters, List types) {
+    if (isLimited()) return null;
+    ByteBuffer answer = ask(Bridge.map(new Object[] {"call", "count", "keys", keys, "aggregates", aggregates, "filters", filters}));
+    int rows = answer.getInt();
+    if (rows < 0) return null;
+    Object[][] columns = new Object[types.size()][];
+    for (int i = 0; i < columns.length; i++) columns[i] = column(answer, rows, (DataType) types.get(i));
+    ArrayList counted = new ArrayList(rows);
+    for (int i = 0; i < rows; i++) {
+      Object[] values = new Object[columns.length];
+      for (int j = 0; j < values.length; j++) values[j] = columns[j][i];
+      counted.add(new GenericInternalRow(values));
+    }
+    return counted;
   }
 
   /** The values of one partition column as Catalyst holds them inside: validity bytes, then the values. */
@@ -271,7 +308,7 @@ public class LogFileIndex implements FileIndex {
     if (e instanceof AttributeReference) {
       AttributeReference attribute = (AttributeReference) e;
       path.add(attribute.name());
-      if (attribute.metadata().contains(CHAR_TYPE)) return attribute.metadata().getString(CHAR_TYPE).toLowerCase();
+      if (hasLength(attribute)) return attribute.metadata().getString(CHAR_TYPE).toLowerCase();
       return name(attribute.dataType());
     }
     if (e instanceof GetStructField) {
@@ -282,6 +319,9 @@ public class LogFileIndex implements FileIndex {
     }
     return null;
   }
+
+  /** Whether a column is char(n) or varchar(n), which Spark holds as a string. */
+  static boolean hasLength(Attribute column) { return column.metadata().contains(CHAR_TYPE); }
 
   static Map literal(Object value, DataType type) {
     LinkedHashMap node = new LinkedHashMap();

@@ -9,11 +9,13 @@ import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.types.DataTypes;
 
 /**
  * An optimizer rule that runs before Spark plans its scans.
@@ -22,6 +24,12 @@ import org.apache.spark.sql.sources.BaseRelation;
  * write knows what it replaces. Nothing runs here: EXPLAIN plans too.
  */
 public class PlanningRule extends Rule {
+  /** The column of `marked`, and what it holds; `spark/write/job.py` counts it. */
+  private static final String MARK = "__indextables_change";
+  private static final int COPIED = 0;
+  private static final int UPDATED = 1;
+  private static final int INSERTED = 2;
+
   public TreeNode apply(TreeNode plan) { return replaced((LogicalPlan) plan); }
 
   static LogicalPlan replaced(LogicalPlan plan) {
@@ -82,8 +90,51 @@ public class PlanningRule extends Rule {
       operation.matching = new org.apache.spark.sql.catalyst.plans.logical.Filter(test, all);
     }
     LogicalPlan query = scans(plan.query());
+    scala.collection.immutable.Seq columns = written(plan, query);
+    if (operation.command == RowLevelOperation.Command.MERGE) operation.marked = marked(columns, query);
     TableWrite writing = new TableWrite(operation.table, new HashMap(), operation);
-    return append(table, new Project(written(plan, query), query), writing);
+    return append(table, new Project(columns, query), writing);
+  }
+
+  /** What is written by MERGE, with a last column that says what becomes of each row; null where the plan does not say so. */
+  private static LogicalPlan marked(scala.collection.immutable.Seq columns, LogicalPlan query) {
+    Attribute mark = new AttributeReference(MARK, DataTypes.IntegerType, false,
+      org.apache.spark.sql.types.Metadata.empty(), NamedExpression.newExprId(), CaseClasses.seq(new ArrayList()));
+    LogicalPlan all = withMark(query, mark);
+    return all == null ? null : new Project(with(columns, mark), all);
+  }
+
+  private static LogicalPlan withMark(LogicalPlan plan, Attribute mark) {
+    if (plan instanceof Project) {
+      LogicalPlan below = withMark((LogicalPlan) plan.children().head(), mark);
+      return below == null ? null : new Project(with(((Project) plan).projectList(), mark), below);
+    }
+    if (!(plan instanceof MergeRows)) return null;
+    MergeRows rows = (MergeRows) plan;
+    return (LogicalPlan) CaseClasses.copy(rows, new Object[] {
+      "matchedInstructions", marked(rows.matchedInstructions(), UPDATED, COPIED),
+      "notMatchedInstructions", marked(rows.notMatchedInstructions(), INSERTED, INSERTED),
+      "notMatchedBySourceInstructions", marked(rows.notMatchedBySourceInstructions(), UPDATED, COPIED),
+      "output", with(rows.output(), mark)});
+  }
+
+  /** Instructions that also give the mark; the last one is for rows that no clause of the statement is about. */
+  private static scala.collection.immutable.Seq marked(scala.collection.immutable.Seq instructions, int mark, int last) {
+    ArrayList all = new ArrayList();
+    for (int i = 0; i < instructions.size(); i++) {
+      Object instruction = instructions.apply(i);
+      Literal given = new Literal(Integer.valueOf(i == instructions.size() - 1 ? last : mark), DataTypes.IntegerType);
+      if (instruction instanceof MergeRows.Keep) instruction = CaseClasses.copy(instruction, new Object[] {"output", with(((MergeRows.Keep) instruction).output(), given)});
+      all.add(instruction);
+    }
+    return CaseClasses.seq(all);
+  }
+
+  private static scala.collection.immutable.Seq with(scala.collection.immutable.Seq columns, Object last) {
+    ArrayList all = new ArrayList();
+    for (scala.collection.Iterator i = columns.iterator(); i.hasNext();) all.add(i.next());
+    all.add(last);
+    return CaseClasses.seq(all);
   }
 
   /** The columns of a query that are written; the others say what to do with a row, or where it was. */

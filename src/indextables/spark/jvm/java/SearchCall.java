@@ -13,15 +13,14 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * A search as it stands in a plan: a call that Spark moves around like any other, until `SearchRule` puts its answer there.
  *
- * Its arguments are the column (for all columns, a struct of them), the query, and which column of which relation it was
- * about when it was first seen. Spark copies conditions from one side of an equality to the other, and a copy is told by that.
+ * Its arguments are the column (for all columns, a struct of them) and the query. `SearchBinding` adds which column of which
+ * relation it was about when it was first seen. Spark copies conditions from one side of an equality to the other, and a copy is told by that.
  */
 final class SearchCall {
   static final String SEARCH = "indexquery";
   static final String ALL = "indexqueryall";
   static final String SCORE = "indexscore";
   static final String HIGHLIGHT = "indexhighlight";
-  private static final Unanswered BODY = new Unanswered();
 
   private SearchCall() { }
 
@@ -61,12 +60,15 @@ final class SearchCall {
 
   /** The words; null where they are not known when a statement is planned. */
   static String query(Expression mark) {
-    Object query = mark.children().apply(1);
+    Object query = argument(mark, 1);
     Object value = query instanceof Literal ? ((Literal) query).value() : null;
     return value == null ? null : value.toString();
   }
 
-  static String first(Expression mark) { return ((Literal) mark.children().apply(2)).value().toString(); }
+  static String first(Expression mark) { return ((Literal) argument(mark, 2)).value().toString(); }
+
+  /** An argument; an empty text for one that was not given. */
+  private static Expression argument(Expression mark, int at) { return at < mark.children().size() ? (Expression) mark.children().apply(at) : text(""); }
 
   /** The columns a search is about, in a text that tells them from any others. */
   static String about(Expression mark) {
@@ -89,9 +91,11 @@ final class SearchCall {
   static Expression with(Expression mark, Expression column, String first) {
     ArrayList children = new ArrayList();
     children.add(column);
-    children.add(mark.children().apply(1));
-    children.add(first == null ? mark.children().apply(2) : text(first));
-    return (Expression) mark.withNewChildren(CaseClasses.seq(children));
+    for (int i = 1; first == null && i < mark.children().size(); i++) children.add(mark.children().apply(i));
+    if (first == null) return (Expression) mark.withNewChildren(CaseClasses.seq(children));
+    children.add(argument(mark, 1));
+    children.add(text(first));
+    return (Expression) CaseClasses.copy(mark, new Object[] {"function", new Bound(), "children", CaseClasses.seq(children)});
   }
 
   /** All searches inside some expressions. */
@@ -128,15 +132,34 @@ final class SearchCall {
 
   private static Literal text(String value) { return new Literal(UTF8String.fromString(value), DataTypes.StringType); }
 
-  /** What stands in the plan where nobody answered: NULL for NULL, which is all that can be said without an index. */
-  public static class Unanswered extends scala.runtime.AbstractFunction3 implements java.io.Serializable {
-    public Object apply(Object column, Object query, Object first) {
-      if (column == null) return null;
-      throw new IllegalStateException("indexquery searches columns of IndexTables tables; this one is computed, or comes from elsewhere");
-    }
+  /** What stands in the plan where nobody answered. */
+  public interface Unanswered { }
 
-    public boolean equals(Object other) { return other instanceof Unanswered; }
+  /** NULL for NULL, which is all that can be said without an index. */
+  private static Object unanswered(Object column) {
+    if (column == null) return null;
+    throw new IllegalStateException("indexquery searches columns of IndexTables tables; this one is computed, or comes from elsewhere");
+  }
+
+  /** A call with a column alone. */
+  public static class OfColumn extends scala.runtime.AbstractFunction1 implements Unanswered, java.io.Serializable {
+    public Object apply(Object column) { return unanswered(column); }
+    public boolean equals(Object other) { return other instanceof OfColumn; }
     public int hashCode() { return 17; }
+  }
+
+  /** A call with a column and a query. */
+  public static class OfQuery extends scala.runtime.AbstractFunction2 implements Unanswered, java.io.Serializable {
+    public Object apply(Object column, Object query) { return unanswered(column); }
+    public boolean equals(Object other) { return other instanceof OfQuery; }
+    public int hashCode() { return 18; }
+  }
+
+  /** A call that says which column of which relation it is about. */
+  public static class Bound extends scala.runtime.AbstractFunction3 implements Unanswered, java.io.Serializable {
+    public Object apply(Object column, Object query, Object first) { return unanswered(column); }
+    public boolean equals(Object other) { return other instanceof Bound; }
+    public int hashCode() { return 19; }
   }
 
   public static class Builder extends scala.runtime.AbstractFunction1 {
@@ -156,12 +179,9 @@ final class SearchCall {
         throw new IllegalArgumentException(name + " takes " + (arguments == 1 ? "a column" : "a column and its query") + ": "
           + name + "(message" + (arguments == 1 ? ")" : ", 'error AND timeout')"));
       }
-      ArrayList children = new ArrayList();
-      children.add(operands.apply(0));
-      children.add(arguments == 1 ? text("") : operands.apply(1));
-      children.add(text(""));
       scala.collection.immutable.Seq none = CaseClasses.seq(new ArrayList());
-      return new ScalaUDF(BODY, type, CaseClasses.seq(children), none, scala.Option.empty(), scala.Option.apply(name), true, true);
+      Object body = arguments == 1 ? (Object) new OfColumn() : new OfQuery();
+      return new ScalaUDF(body, type, operands, none, scala.Option.empty(), scala.Option.apply(name), true, true);
     }
   }
 }

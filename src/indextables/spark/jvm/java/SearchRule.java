@@ -31,8 +31,18 @@ public class SearchRule extends Rule {
     ArrayList explained = new ArrayList();
     LogicalPlan answered = node(whole, new Demand(explained)).plan;
     // On the whole plan: Spark keeps the tag of a plan that it replaces, and folds the small ones inside.
-    if (!explained.isEmpty()) answered.setTagValue(SHOWN, explained);
+    show(answered, explained);
     return answered;
+  }
+
+  /** Notes what EXPLAIN is to tell of a plan, behind what is noted already. */
+  static void show(LogicalPlan plan, List lines) {
+    if (lines.isEmpty()) return;
+    ArrayList all = new ArrayList();
+    scala.Option noted = plan.getTagValue(SHOWN);
+    if (noted.isDefined()) all.addAll((List) noted.get());
+    all.addAll(lines);
+    plan.setTagValue(SHOWN, all);
   }
 
   /** What EXPLAIN tells of the searches in an optimized plan. */

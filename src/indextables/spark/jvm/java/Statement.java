@@ -5,22 +5,17 @@ import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Statistics;
-import org.apache.spark.sql.catalyst.trees.TreePattern;
-import org.apache.spark.sql.catalyst.types.DataTypeUtils;
-import org.apache.spark.sql.execution.command.RunnableCommand;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A statement of ours, such as REPAIR INDEXFILES TRANSACTION LOG, as a command that Spark runs once and at once.
+ * A statement of ours, such as REPAIR INDEXFILES TRANSACTION LOG.
  *
  * Python says when it is parsed whether it is ours and which columns it has, and gives the rows when it runs. Its first words
- * decide whether Python is asked at all. Spark copies its plans by giving a constructor what `productElement` says.
+ * decide whether Python is asked at all.
  */
-public class Statement extends LogicalPlan implements RunnableCommand {
+public class Statement extends OwnCommand {
   private static final Pattern FIRST = Pattern.compile(
     "(REPAIR INDEXFILES|MERGE SPLITS|([A-Z]+|WAIT FOR|DELETE FROM) INDEXTABLES?|OPTIMIZE|VACUUM|RESTORE|FSCK|ANALYZE|ALTER TABLE"
     + "|SHOW PARTITIONS|DESC(RIBE)? (HISTORY|DETAIL)|CREATE (OR REPLACE )?(GLOBAL )?TEMP(ORARY)? VIEW) .*"
@@ -34,12 +29,11 @@ public class Statement extends LogicalPlan implements RunnableCommand {
 
   private final String text;
   private final String schema;
-  private final scala.collection.immutable.Seq columns;
 
   public Statement(String text, String schema) {
+    super((StructType) DataType.fromJson(schema));
     this.text = text;
     this.schema = schema;
-    columns = DataTypeUtils.toAttributes((StructType) DataType.fromJson(schema));
   }
 
   /** The statement, if it is ours; null for every other text. */
@@ -98,16 +92,6 @@ public class Statement extends LogicalPlan implements RunnableCommand {
     return CaseClasses.seq(rows == null ? new java.util.ArrayList() : ((Dataset) rows).collectAsList());
   }
 
-  public scala.collection.immutable.Seq output() { return columns; }
-  public AttributeSet producedAttributes() { return outputSet(); }
-  public Statistics stats() { return Statistics.DUMMY(); }
-  public scala.collection.immutable.Seq children() { return CaseClasses.seq(new java.util.ArrayList()); }
-  public LogicalPlan withNewChildrenInternal(scala.collection.immutable.IndexedSeq children) { return this; }
-  public scala.collection.immutable.Seq nodePatterns() { return CaseClasses.seq(java.util.Collections.singletonList(TreePattern.COMMAND())); }
-  public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(scala.collection.immutable.Seq patterns) { }
-
-  public int productArity() { return 2; }
   public Object productElement(int at) { return at == 0 ? text : schema; }
-  public boolean canEqual(Object other) { return other instanceof Statement; }
   public scala.collection.Iterator stringArgs() { return CaseClasses.seq(java.util.Collections.singletonList(text)).iterator(); }
 }

@@ -49,8 +49,10 @@ public class TableWrite implements WriteBuilder, SupportsOverwrite, SupportsDyna
     request.put("command", operation.command.name());
     request.put("conditions", operation.conditions);
     request.put("complete", Boolean.valueOf(operation.complete));
+    request.put("inserts", Boolean.valueOf(operation.inserts));
     operation.park(objects);
     if (operation.matching != null) objects.put("matching", operation.matching);
-    Bridge.call("replace_rows", request, objects);
+    if (operation.marked != null) objects.put("marked", operation.marked);
+    operation.counts = Bridge.call("replace_rows", request, objects);
   }
 }

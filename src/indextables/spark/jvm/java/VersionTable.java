@@ -201,7 +201,13 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
     private HadoopFsRelation probe = null;
     List conditions = null;
     boolean complete = false;
+    /** A MERGE that reads no row of the table which it would have to write again. */
+    boolean inserts = false;
     Object matching = null;
+    /** The rows that are written, with a column that says what the statement does to each; for MERGE. */
+    Object marked = null;
+    /** How many rows the statement has changed in which way, once it has run. */
+    volatile Map counts = new HashMap();
 
     Operation(VersionTable table, RowLevelOperation.Command command) {
       table.requireWritable(command.name());

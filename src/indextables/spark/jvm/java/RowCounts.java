@@ -1,0 +1,134 @@
+package io.indextables;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * DELETE, UPDATE or MERGE of a table of ours, with the numbers of rows it has changed as its result.
+ *
+ * Spark runs the commands below a command first. So the statement has run, and its operation knows the numbers, when this runs.
+ */
+public class RowCounts extends OwnCommand {
+  private static final String AFFECTED = "num_affected_rows";
+  private static final String[] BY_KIND = new String[] {"num_updated_rows", "num_deleted_rows", "num_inserted_rows"};
+
+  private final LogicalPlan statement;
+  private final VersionTable.Operation operation;
+
+  public RowCounts(LogicalPlan statement, VersionTable.Operation operation) {
+    super(columns(operation));
+    this.statement = statement;
+    this.operation = operation;
+  }
+
+  /** UPDATE and DELETE change rows in one way. */
+  private static StructType columns(VersionTable.Operation operation) {
+    StructType columns = new StructType().add(AFFECTED, DataTypes.LongType);
+    for (int i = 0; i < BY_KIND.length && operation.command == RowLevelOperation.Command.MERGE; i++) columns = columns.add(BY_KIND[i], DataTypes.LongType);
+    return columns;
+  }
+
+  public scala.collection.immutable.Seq run(SparkSession session) {
+    Object[] values = new Object[output().size()];
+    Long all = Long.valueOf(0L);
+    for (int i = 0; i < BY_KIND.length; i++) {
+      Object count = operation.counts.get(BY_KIND[i]);
+      Long rows = count == null ? null : Long.valueOf(((Number) count).longValue());
+      all = all == null || rows == null ? null : Long.valueOf(all.longValue() + rows.longValue());
+      if (values.length > 1) values[i + 1] = rows;
+    }
+    values[0] = all;
+    Row row = RowFactory.create(values);
+    return CaseClasses.seq(Collections.singletonList(row));
+  }
+
+  public scala.collection.immutable.Seq children() { return CaseClasses.seq(Collections.singletonList(statement)); }
+  public LogicalPlan withNewChildrenInternal(scala.collection.immutable.IndexedSeq children) {
+    return new RowCounts((LogicalPlan) children.apply(0), operation);
+  }
+  public Object productElement(int at) { return at == 0 ? statement : operation; }
+  public scala.collection.Iterator stringArgs() { return CaseClasses.seq(Collections.singletonList(operation.command.name())).iterator(); }
+
+  /** Puts it over every statement that changes rows of ours, as soon as Spark has resolved it. */
+  public static class Reporting extends Rule {
+    public TreeNode apply(TreeNode plan) {
+      LogicalPlan statement = (LogicalPlan) plan;
+      // Spark resolves a statement again when it runs it, below the command that counts already.
+      if (statement.analyzed()) return statement;
+      if (statement instanceof ReplaceData && ((ReplaceData) statement).operation() instanceof VersionTable.Operation) {
+        return new RowCounts(statement, (VersionTable.Operation) ((ReplaceData) statement).operation());
+      }
+      if (statement instanceof DeleteFromTable) return emptying(statement);
+      return statement instanceof V2WriteCommand ? inserting(statement) : statement;
+    }
+
+    /** DELETE of all rows, which Spark asks the table for. */
+    private static LogicalPlan emptying(LogicalPlan statement) {
+      DataSourceV2Relation relation = relation((LogicalPlan) CaseClasses.field(statement, "table"));
+      Object table = relation == null ? null : CaseClasses.field(relation, "table");
+      if (!(table instanceof IndexTable)) return statement;
+      IndexTable emptied = (IndexTable) table;
+      emptied.emptying = new VersionTable.Operation(emptied, RowLevelOperation.Command.DELETE);
+      return new RowCounts(statement, emptied.emptying);
+    }
+
+    /** MERGE that only inserts: Spark appends the source rows that find no row in the very relation they are appended to. */
+    private static LogicalPlan inserting(LogicalPlan statement) {
+      Object target = CaseClasses.field(statement, "table");
+      Object table = target instanceof DataSourceV2Relation ? CaseClasses.field(target, "table") : null;
+      if (!(table instanceof VersionTable) || !isLookedInto((LogicalPlan) target, (LogicalPlan) CaseClasses.field(statement, "query"))) return statement;
+      VersionTable.Operation operation = new VersionTable.Operation((VersionTable) table, RowLevelOperation.Command.MERGE);
+      operation.inserts = true;
+      operation.conditions = new ArrayList();
+      TableWrite writing = new TableWrite((VersionTable) table, new HashMap(), operation);
+      return new RowCounts((LogicalPlan) CaseClasses.copy(statement, new Object[] {"write", scala.Option.apply(writing)}), operation);
+    }
+
+    private static boolean isLookedInto(LogicalPlan target, LogicalPlan query) {
+      if (query instanceof Join) {
+        DataSourceV2Relation right = relation((LogicalPlan) ((Join) query).right());
+        return ((Join) query).joinType().sql().equals("LEFT ANTI") && right != null && sameColumns(target, right);
+      }
+      return query.children().size() == 1 && isLookedInto(target, (LogicalPlan) query.children().head());
+    }
+
+    private static boolean sameColumns(LogicalPlan one, LogicalPlan other) {
+      if (one.output().size() != other.output().size() || one.output().isEmpty()) return false;
+      return ((Attribute) one.output().head()).exprId().equals(((Attribute) other.output().head()).exprId());
+    }
+
+    private static DataSourceV2Relation relation(LogicalPlan plan) {
+      if (plan instanceof DataSourceV2Relation) return (DataSourceV2Relation) plan;
+      return plan instanceof SubqueryAlias ? relation((LogicalPlan) plan.children().head()) : null;
+    }
+  }
+
+  /** For `injectPostHocResolutionRule`. */
+  public static class Made extends scala.runtime.AbstractFunction1 {
+    public Object apply(Object session) { return new Reporting(); }
+  }
+
+  /** Puts the rule into a session that is running: new ones get theirs from the extensions. */
+  static void teach(org.apache.spark.sql.classic.SparkSession session) {
+    ArrayList rules = new ArrayList();
+    for (scala.collection.Iterator i = session.sessionState().analyzer().postHocResolutionRules().iterator(); i.hasNext();) {
+      Object rule = i.next();
+      if (rule instanceof Reporting) return;
+      rules.add(rule);
+    }
+    rules.add(new Reporting());
+    SearchParser.put(session.sessionState().analyzer(), "postHocResolutionRules", CaseClasses.seq(rules));
+  }
+}
