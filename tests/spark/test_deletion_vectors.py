@@ -148,6 +148,17 @@ def test_statements_on_a_named_table_leave_deleted_rows_gone(spark, tmp_path):
         spark.sql("DROP TABLE vectors")
 
 
+def test_few_deleted_rows_of_a_large_file_are_left_out(spark, tmp_path):
+    """They travel as a list of numbers, many as bits."""
+    gone = {0, 5, 700, 1999}
+    table = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
+    table.append(pa.Table.from_pylist([row(n) for n in range(2000)], SCHEMA))
+    table.delete(f"id IN ({', '.join(map(str, gone))})")
+    assert ids(spark.read.format("indextables").load(str(tmp_path / "t"))) == [
+        n for n in range(2000) if n not in gone
+    ]
+
+
 def test_a_live_view_follows_deletions(spark, tmp_path):
     table = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
     table.append(pa.Table.from_pylist([row(n) for n in range(100)], SCHEMA))
