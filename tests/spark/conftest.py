@@ -32,3 +32,19 @@ def ansi_rules(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.ansi.enabled", "true")
     yield
     spark.conf.set("spark.sql.ansi.enabled", str(before))
+
+
+@pytest.fixture
+def plain_plans(spark: SparkSession) -> Iterator[None]:
+    """Hundreds of plans over a few rows each: compiling them would take longer than running them."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    before = {key: str(spark.conf.get(key)) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value)

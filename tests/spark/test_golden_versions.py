@@ -22,7 +22,7 @@ from indextables.spark.replay.engine import replay_frame
 from indextables.spark.session import runtime_of
 from support.golden import EVERYTHING, expected, plain, rows_of, table_path, versions
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.usefixtures("plain_plans")]
 
 # So little memory that every commit is left to the executors, and one task for them: the tables are small.
 FAR = Options.of({"distributedLogReplay.localMemory": "1", "distributedLogReplay.numPartitions": "1"})
@@ -33,22 +33,6 @@ BRANCHES = 12
 MOST_ROWS = 20_000
 VERSION = "__version"
 OUTCOMES = ("ok", "refuse-or-lenient")
-
-
-@pytest.fixture(autouse=True)
-def plain_plans(spark):
-    """Hundreds of plans over a few rows each: compiling them would take longer than running them."""
-    wanted = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-    }
-    before = {key: spark.conf.get(key) for key in wanted}
-    for key, value in wanted.items():
-        spark.conf.set(key, value)
-    yield
-    for key, value in before.items():
-        spark.conf.set(key, value)
 
 
 def in_parts(items):
