@@ -41,6 +41,7 @@ TARGETS = (
     "load",
     "build",
     "tiny",
+    "companion",
 )
 
 

@@ -124,7 +124,7 @@ def assert_same_ranking(
         for item in (table, oracle)
     )
     scores = [[round(row["_score"], 4) for row in rows] for rows in (one, other)]
-    assert scores[0] == scores[1], about
+    assert scores[0] == scores[1], (about, one, other)
     last = scores[0][-1] if scores[0] else None
     chosen = [{row["id"] for row in rows if round(row["_score"], 4) != last} for rows in (one, other)]
     assert chosen[0] == chosen[1], about

@@ -354,6 +354,15 @@ def test_highlights_samples_and_sorted_rows_are_those_of_any_table(source):
     assert sum(parts.column("score").to_pylist()) == pytest.approx(best["_score"], rel=1e-5)
 
 
+def test_scores_do_not_depend_on_what_was_asked_before(source):
+    source.companion({"message": "text", "level": "text"})
+    source.append(["one disk " + "and another one " * 5])
+    table = it.Table.open(source.index)
+    first = table.search("message:disk", score=True).read_all().to_pylist()
+    table.search("level:error", score=True).read_all()
+    assert table.search("message:disk", score=True).read_all().to_pylist() == first
+
+
 def test_a_source_without_any_file_is_an_empty_table(tmp_path):
     empty = Source(tmp_path)
     empty.companion()

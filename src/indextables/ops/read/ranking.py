@@ -73,7 +73,10 @@ def table_statistics(snapshot: Snapshot, query: Query, ask: Ask | None = None) -
         with cached.lock:
             if len(cached.frequencies) > _REMEMBERED_WORDS:
                 cached.frequencies = {}
-            cached.rows, cached.tokens = total.rows, {**cached.tokens, **total.tokens}
+            # Splits that are scanned count the tokens of the query's own columns alone.
+            columns = {column for column, _ in missing}
+            tokens = {column: count for column, count in total.tokens.items() if column in columns}
+            cached.rows, cached.tokens = total.rows, {**cached.tokens, **tokens}
             cached.frequencies = {**cached.frequencies, **dict.fromkeys(missing, 0), **total.frequencies}
             return Statistics(cached.rows, cached.tokens, cached.frequencies)
     return Statistics(cached.rows, cached.tokens, cached.frequencies)
