@@ -649,7 +649,7 @@ def no_commit_is_found(bench: Bench) -> None:
     bench.change("log.history", "find_commit", always(None))
 
 
-@mutant(100, "table")
+@mutant(400, "table")
 def follower_repeats_rows(bench: Bench) -> None:
     """A follower does not move on after the last version, and gives its rows again."""
 

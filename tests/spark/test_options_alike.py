@@ -56,6 +56,8 @@ WRITING: dict[str, dict[str, str]] = {
         "transaction.compression.enabled": "false",
         "transaction.txnRetentionHours": "0",
         "indexFilters.enabled": "true",
+        "deletionVectors.enabled": "true",
+        "deletionVectors.foldShare": "0.6",
     },
     "Parquet in the log, merges after writes": {
         "dataSkippingStatsColumns": "message",
@@ -103,6 +105,7 @@ ELSEWHERE = {
     "read.allowCloneSource": "tests/unit/log/delta/test_refusals.py",
     "indexing.auto": "about the first write of a table: tests/cli/test_load.py, tests/spark/test_indexed_columns_on_spark.py",
     "protocol.checkEnabled": "tables of a newer protocol are refused below Python and Spark",
+    "aggregatePushdown.enabled": "about plans of Spark: tests/spark/test_answers_from_the_log.py",
     "indexCache.dir": "about remote storage",
     "indexCache.maxBytes": "about remote storage",
     "checkpoint.read.timeoutSeconds": "a time limit",

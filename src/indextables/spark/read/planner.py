@@ -111,7 +111,8 @@ class TablePlanner:
 
 def _deleted(snapshot: Snapshot, files: pa.Table) -> dict[int, np.ndarray]:
     """The deleted rows of the files that have any, by their index."""
-    marked = pc.indices_nonzero(pc.is_valid(files.column("dv"))).to_pylist()
+    # Arrow's indices_nonzero ends the process where a column has no chunk.
+    marked = pc.is_valid(files.column("dv")).to_numpy().nonzero()[0].tolist()
     if not marked:
         return {}
     paths = files.column("path").take(pa.array(marked)).to_pylist()
