@@ -25,18 +25,21 @@ public class RowCounts extends OwnCommand {
   private static final String[] BY_KIND = new String[] {"num_updated_rows", "num_deleted_rows", "num_inserted_rows"};
 
   private final LogicalPlan statement;
+  private final RowLevelOperation.Command command;
+  /** What counts the rows; null until Spark has rewritten the statement, which some versions do only after this is put over it. */
   private final VersionTable.Operation operation;
 
-  public RowCounts(LogicalPlan statement, VersionTable.Operation operation) {
-    super(columns(operation));
+  public RowCounts(LogicalPlan statement, RowLevelOperation.Command command, VersionTable.Operation operation) {
+    super(columns(command));
     this.statement = statement;
+    this.command = command;
     this.operation = operation;
   }
 
   /** UPDATE and DELETE change rows in one way. */
-  private static StructType columns(VersionTable.Operation operation) {
+  private static StructType columns(RowLevelOperation.Command command) {
     StructType columns = new StructType().add(AFFECTED, DataTypes.LongType);
-    for (int i = 0; i < BY_KIND.length && operation.command == RowLevelOperation.Command.MERGE; i++) columns = columns.add(BY_KIND[i], DataTypes.LongType);
+    for (int i = 0; i < BY_KIND.length && command == RowLevelOperation.Command.MERGE; i++) columns = columns.add(BY_KIND[i], DataTypes.LongType);
     return columns;
   }
 
@@ -44,7 +47,7 @@ public class RowCounts extends OwnCommand {
     Object[] values = new Object[output().size()];
     Long all = Long.valueOf(0L);
     for (int i = 0; i < BY_KIND.length; i++) {
-      Object count = operation.counts.get(BY_KIND[i]);
+      Object count = operation == null ? null : operation.counts.get(BY_KIND[i]);
       Long rows = count == null ? null : Long.valueOf(((Number) count).longValue());
       all = all == null || rows == null ? null : Long.valueOf(all.longValue() + rows.longValue());
       if (values.length > 1) values[i + 1] = rows;
@@ -56,32 +59,49 @@ public class RowCounts extends OwnCommand {
 
   public scala.collection.immutable.Seq children() { return CaseClasses.seq(Collections.singletonList(statement)); }
   public LogicalPlan withNewChildrenInternal(scala.collection.immutable.IndexedSeq children) {
-    return new RowCounts((LogicalPlan) children.apply(0), operation);
+    LogicalPlan child = (LogicalPlan) children.apply(0);
+    LogicalPlan counted = operation == null || child instanceof ReplaceData ? Reporting.over(child) : child;
+    return counted instanceof RowCounts ? counted : new RowCounts(child, command, operation);
   }
-  public Object productElement(int at) { return at == 0 ? statement : operation; }
-  public scala.collection.Iterator stringArgs() { return CaseClasses.seq(Collections.singletonList(operation.command.name())).iterator(); }
+  public int productArity() { return 3; }
+  public Object productElement(int at) { return at == 0 ? statement : at == 1 ? command : operation; }
+  public scala.collection.Iterator stringArgs() { return CaseClasses.seq(Collections.singletonList(command.name())).iterator(); }
 
   /** Puts it over every statement that changes rows of ours, as soon as Spark has resolved it. */
   public static class Reporting extends Rule {
     public TreeNode apply(TreeNode plan) {
       LogicalPlan statement = (LogicalPlan) plan;
       // Spark resolves a statement again when it runs it, below the command that counts already.
-      if (statement.analyzed()) return statement;
+      return statement.analyzed() ? statement : over(statement);
+    }
+
+    static LogicalPlan over(LogicalPlan statement) {
       if (statement instanceof ReplaceData && ((ReplaceData) statement).operation() instanceof VersionTable.Operation) {
-        return new RowCounts(statement, (VersionTable.Operation) ((ReplaceData) statement).operation());
+        return of(statement, (VersionTable.Operation) ((ReplaceData) statement).operation());
       }
       if (statement instanceof DeleteFromTable) return emptying(statement);
+      if (statement instanceof UpdateTable) return waiting(statement, "table", RowLevelOperation.Command.UPDATE);
+      if (statement instanceof MergeIntoTable) return waiting(statement, "targetTable", RowLevelOperation.Command.MERGE);
       return statement instanceof V2WriteCommand ? inserting(statement) : statement;
     }
 
-    /** DELETE of all rows, which Spark asks the table for. */
+    private static LogicalPlan of(LogicalPlan statement, VersionTable.Operation operation) { return new RowCounts(statement, operation.command, operation); }
+
+    /** A statement that Spark has not rewritten yet. */
+    private static LogicalPlan waiting(LogicalPlan statement, String target, RowLevelOperation.Command command) {
+      DataSourceV2Relation relation = relation((LogicalPlan) CaseClasses.field(statement, target));
+      boolean isOurs = relation != null && CaseClasses.field(relation, "table") instanceof IndexTable;
+      return isOurs && statement.resolved() ? new RowCounts(statement, command, null) : statement;
+    }
+
+    /** DELETE of all rows, which Spark asks the table for; others are rewritten by then, or later. */
     private static LogicalPlan emptying(LogicalPlan statement) {
       DataSourceV2Relation relation = relation((LogicalPlan) CaseClasses.field(statement, "table"));
       Object table = relation == null ? null : CaseClasses.field(relation, "table");
       if (!(table instanceof IndexTable)) return statement;
       IndexTable emptied = (IndexTable) table;
       emptied.emptying = new VersionTable.Operation(emptied, RowLevelOperation.Command.DELETE);
-      return new RowCounts(statement, emptied.emptying);
+      return of(statement, emptied.emptying);
     }
 
     /** MERGE that only inserts: Spark appends the source rows that find no row in the very relation they are appended to. */
@@ -93,7 +113,7 @@ public class RowCounts extends OwnCommand {
       operation.inserts = true;
       operation.conditions = new ArrayList();
       TableWrite writing = new TableWrite((VersionTable) table, new HashMap(), operation);
-      return new RowCounts((LogicalPlan) CaseClasses.copy(statement, new Object[] {"write", scala.Option.apply(writing)}), operation);
+      return of((LogicalPlan) CaseClasses.copy(statement, new Object[] {"write", scala.Option.apply(writing)}), operation);
     }
 
     private static boolean isLookedInto(LogicalPlan target, LogicalPlan query) {
