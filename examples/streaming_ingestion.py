@@ -8,7 +8,8 @@ import pyarrow as pa
 import indextables as it
 
 SCHEMA = pa.schema([("n", pa.int64()), ("page", pa.string()), ("message", pa.string())])
-BATCHES, ROWS, MERGE_EVERY = 40, 250, 8
+BATCHES, ROWS = 40, 250
+MERGING = {"mergeOnWrite.enabled": "true"}
 
 
 def batch(number: int) -> pa.Table:
@@ -23,8 +24,7 @@ def ingest(until: int) -> it.Table:
     """Send batches up to a number, from the beginning: those that are there already are not written again."""
     table = it.Table.open("clicks")
     for number in range(until):
-        tidy = {"mergeOnWrite.enabled": "true"} if number % MERGE_EVERY == MERGE_EVERY - 1 else None
-        table.append(batch(number), options=tidy, txn=it.TxnAction(app_id="click-stream", version=number))
+        table.append(batch(number), options=MERGING, txn=it.TxnAction(app_id="click-stream", version=number))
     return table
 
 

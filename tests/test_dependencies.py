@@ -18,8 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FOR_PYSPARK = {"pandas"}
 # Imported though not asked for: each PySpark brings its own.
 WITH_PYSPARK = {"py4j"}
-# Imported only when a user asks for a result in their form.
-ON_REQUEST = {"polars"}
+# Imported only when a user asks for a result in their form, or by Spark's functions, whose extra brings it.
+ON_REQUEST = {"pandas", "polars"}
 # Import names that differ from the name of their distribution.
 DISTRIBUTIONS = {"botocore": "boto3", "_pytest": "pytest"}
 OWN = {"indextables", "tests", "benchmarks", "conftest"} | {path.name for path in (ROOT / "tests").iterdir()}

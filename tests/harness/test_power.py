@@ -20,7 +20,8 @@ SAMPLE = 2 * len(RECORDED)
 READS = {
     "aggregate", "constraints", "count", "describe", "exists", "explain_score", "facets", "files", "head", "histogram", "history",
     "last_scan", "log", "metadata", "open", "partition_columns", "protocol", "refresh", "sample", "scan", "schema",
-    "search", "search_df", "skipped_files", "spark_schema", "time_zone", "to_df", "to_pandas", "to_polars", "uri", "version",
+    "search", "search_df", "skipped_files", "snapshot", "spark_schema", "time_zone", "to_df", "to_pandas", "to_polars", "uri", "version",
+    "writer",  # its rows go the way of append
 }  # fmt: skip
 
 

@@ -210,7 +210,7 @@ NOT_READERS = {
     "create", "open", "exists", "log", "history", "skipped_files", "refresh", "files", "append", "overwrite", "delete",
     "update", "merge", "restore", "merge_splits", "purge", "checkpoint", "suggest_statistics", "drop_partitions",
     "truncate_history", "update_properties", "constraints", "add_constraint", "drop_constraint", "uri", "version",
-    "schema", "time_zone", "spark_schema", "partition_columns", "protocol", "metadata", "last_scan",
+    "schema", "time_zone", "spark_schema", "partition_columns", "protocol", "metadata", "last_scan", "snapshot", "writer",
 }  # fmt: skip
 ON_SPARK = {"to_df", "search_df"}
 """Tested in tests/spark/test_deletion_vectors.py."""

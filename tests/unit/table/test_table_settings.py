@@ -30,7 +30,7 @@ def test_a_column_gets_another_kind_of_index_by_one_property_and_a_merge(tmp_pat
     [
         ({"indexing.tokenizer.t": "nosuch"}, "expected one of default"),
         ({"indexing.typemap.other": "text"}, "the table has no column 'other'; it has"),
-        ({"checkpoint.interval": "-3"}, "expected a whole number"),
+        ({"checkpoint.interval": "-3"}, "expected auto, or a whole number"),
     ],
 )
 def test_a_property_that_nobody_could_use_is_refused_and_nothing_is_committed(tmp_path, properties, said):
