@@ -239,10 +239,11 @@ class Snapshot:
 
     @property
     def txns(self) -> dict[str, TxnAction]:
-        """The newest transaction per application."""
+        """The newest transaction per application, the one that was committed last at the end."""
         head = self._state.head
         carried = {txn.app_id: txn for txn in head.txns} if head else {}
-        return {**carried, **self._state.tail.txns}
+        newer = self._state.tail.txns
+        return {**{app: txn for app, txn in carried.items() if app not in newer}, **newer}
 
     @property
     def info(self) -> CommitInfo | None:

@@ -108,6 +108,8 @@ def reduce_tail(
                 case SkipAction():
                     skips[action.path] = action
                 case TxnAction():
+                    # The newest one comes last: who follows a file goes on with it.
+                    txns.pop(action.app_id, None)
                     txns[action.app_id] = action
                 case CommitInfo():
                     info = action
