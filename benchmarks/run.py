@@ -40,6 +40,7 @@ TARGETS = (
     "log_reads",
     "load",
     "build",
+    "rows",
     "tiny",
     "companion",
 )

@@ -15,7 +15,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from indextables.errors import DamagedIndexError, SplitError, StorageError
 from indextables.index.codec.numbers import Bytes
@@ -34,6 +34,9 @@ from indextables.split.source import Range, SplitFile
 from indextables.storage.checksum import crc32
 from indextables.storage.objects import SMALL_OBJECT
 from indextables.storage.store import Store, is_local, requests_at_once
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SMALL_ROW_MAP = 16 << 10
 WINDOW_BYTES = 16 << 20
@@ -121,6 +124,15 @@ class RowsElsewhere(Protocol):
 
     def open_index(self) -> Index | None:
         """The index if it is already open; nothing is read."""
+        ...
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The paths of the files."""
+        ...
+
+    def places(self, rows: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Where ascending rows are stored: the path of a file, and the numbers of its rows."""
         ...
 
 

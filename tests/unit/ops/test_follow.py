@@ -11,6 +11,7 @@ import pytest
 import indextables as it
 from indextables.errors import Error
 from indextables.ops.read.follow import Follower
+from indextables.split.open_splits import forget_splits
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
@@ -26,7 +27,8 @@ def table(tmp_path):
 
 @contextmanager
 def unreadable(table: it.Table, path: str):
-    """A split that cannot be read for a while."""
+    """A split that cannot be read for a while, and of which nothing was read ahead."""
+    forget_splits()
     place = Path(table.uri.removeprefix("file://")) / path
     away = place.with_suffix(".away")
     place.rename(away)

@@ -85,6 +85,29 @@ def test_any_rows_in_any_order_of_reads_are_those_that_were_written(reader, rows
     assert 0 < page_cache.MEMORY.used <= page_cache.MEMORY.max_bytes
 
 
+def test_rows_all_over_the_file_are_read_once(reader, split, rows):
+    scattered = np.arange(0, ROWS, 97)
+    columns = ["text", "id"]
+    for way in (
+        reader.read_rows,
+        lambda some, names: pa.concat_tables(t for _, t in reader.fetch(some, names)),
+    ):
+        assert way(scattered, columns).equals(rows.select(columns).take(pa.array(scattered)))
+        split[0].clear()
+        assert way(scattered, columns).equals(rows.select(columns).take(pa.array(scattered)))
+        assert not split[0].opens
+        assert way(scattered + 1, columns).equals(rows.select(columns).take(pa.array(scattered + 1)))
+
+
+def test_many_rows_and_large_ones_are_not_kept(reader, monkeypatch):
+    monkeypatch.setattr(page_cache, "MOST_ROWS", 0)
+    for limit in ("MOST_PICKED_ROWS", "MOST_PICKED_BYTES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(page_cache, limit, 10)
+            reader.read_rows(np.arange(0, ROWS, 97), SCHEMA.names)
+    assert not len(page_cache.MEMORY)
+
+
 def test_a_file_opened_again_starts_with_nothing_kept(reader, split):
     reader.read_rows(np.array([5]), SCHEMA.names)
     forget_splits()

@@ -415,7 +415,8 @@ def _with_null_counts(
     rows: pa.Table, bare: pa.BooleanArray, file: str, leaves: Sequence[SchemaLeaf]
 ) -> pa.Table:
     """Add the null counts of the rows without bounds. Of the others, a bound already proves a value."""
-    paths = [path for path in statistics_paths(leaves) if text_column(path) not in rows.column_names]
+    present = set(rows.column_names)
+    paths = [path for path in statistics_paths(leaves) if text_column(path) not in present]
     documents = statistics_of(file, whole(rows.column(ROW)).filter(bare))
     for path, texts in zip(paths, json_texts(documents, paths), strict=True):
         column = pc.replace_with_mask(pa.nulls(rows.num_rows, pa.string()), bare, texts)

@@ -1,14 +1,17 @@
-"""A cache of recently decoded pages, for searches that need nearby rows.
+"""A cache of recently decoded pages, for searches that need nearby rows, and of the rows picked from them.
 
 Only pages from which single rows were picked are cached, not row groups that were read
-whole. The pages of all splits share one memory limit; the least recently used go first.
+whole. The rows themselves are cached as well: rows scattered over the whole file cover more
+pages than are worth memory, and take little. All splits share one memory limit; the least
+recently used entries go first.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from indextables.index.read.cache import BlockCache
@@ -19,6 +22,10 @@ Cover = tuple[tuple[int, tuple[RowSpan, ...]], ...]
 
 MOST_ROWS = 1 << 17
 """Reads that cover more rows than this are not cached: they would displace everything else."""
+
+MOST_PICKED_ROWS = 1 << 14
+MOST_PICKED_BYTES = 4 << 20
+"""Picked rows are cached up to this many, and this size."""
 
 MEMORY = BlockCache(64 << 20)
 """The cache of this process."""
@@ -48,6 +55,19 @@ class PageCache:
                 return None
             columns.append(pa.chunked_array(chunks))
         return pa.Table.from_arrays(columns, names=list(names))
+
+    def picked(self, rows: np.ndarray, names: Sequence[str], read: Callable[[], pa.Table]) -> pa.Table:
+        """Some columns of some rows (ascending), from `read` unless they are in the cache."""
+        if len(rows) > MOST_PICKED_ROWS:
+            return read()
+        key = self._identity, (tuple(names), rows.tobytes())
+        table: pa.Table | None = MEMORY.get(key)
+        if table is None:
+            table = read()
+            size = table.nbytes + rows.nbytes
+            if size <= MOST_PICKED_BYTES:
+                MEMORY.put(key, table, size)
+        return table
 
     def put(self, cover: Cover, table: pa.Table) -> None:
         """Cache decoded rows: exactly those the cover names, in its order."""

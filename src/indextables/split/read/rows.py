@@ -191,9 +191,13 @@ class SplitReader:
 
     def read_rows(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
         """Some rows, given in ascending order."""
-        parts = self.by_group(rows)
-        rows_in_groups = {group: some - self.group_starts[group] for group, some in parts.items()}
-        return self._read(rows_in_groups, columns, cache=self._page_cache)
+
+        def read() -> pa.Table:
+            parts = self.by_group(rows)
+            rows_in_groups = {group: some - self.group_starts[group] for group, some in parts.items()}
+            return self._read(rows_in_groups, columns, cache=self._page_cache)
+
+        return self._page_cache.picked(rows, columns, read)
 
     def by_group(self, rows: np.ndarray) -> dict[int, np.ndarray]:
         """The given rows (ascending), grouped by row group."""
@@ -277,10 +281,14 @@ class SplitReader:
             return
         sparse = self.is_sparse(parts, columns)
         pieces = self._pieces(parts, columns, sparse=sparse)
+
         pick = self._pick_sparse if sparse else self._pick
 
         def read(piece: RowsByGroup) -> T:
-            return work(piece, pick(piece, columns=columns))
+            if any(rows is None for rows in piece.values()):
+                return work(piece, pick(piece, columns))
+            picked = self._page_cache.picked(self.numbers(piece), columns, lambda: pick(piece, columns))
+            return work(piece, picked)
 
         if len(pieces) == 1:
             yield read(pieces[0])
@@ -447,6 +455,7 @@ def to_table_schema(
 
     With `coded`, dictionary columns whose values have the table's type stay encoded.
     """
+    stored = dict(zip(rows.column_names, rows.columns, strict=True))
     arrays = []
     for name in columns:
         field = schema.field(name)
@@ -456,10 +465,10 @@ def to_table_schema(
             if value[0].is_valid or partition_values[name] is None:
                 arrays.append(pa.chunked_array([_repeat(value, rows.num_rows)], field.type))
                 continue
-        if name not in rows.column_names:
+        held = stored.get(name)
+        if held is None:
             arrays.append(pa.chunked_array([pa.nulls(rows.num_rows, field.type)], field.type))
             continue
-        held = rows[name]
         same = coded and pa.types.is_dictionary(held.type) and held.type.value_type == field.type
         arrays.append(held if same else _cast(held, field))
     if not columns:

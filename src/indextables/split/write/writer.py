@@ -35,8 +35,11 @@ from indextables.storage.scratch import discard, scratch
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 32 << 20
 BYTES_PER_PAGE = 128 << 10
-MOST_ROWS_AT_ONCE = 1024
 """Large values get pages with fewer rows, since fetching one row decodes its whole page."""
+MOST_ROWS_AT_ONCE = 1024
+BATCHES_PER_PAGE = 4
+"""Parquet looks whether a page is full after every batch of rows. If a batch filled a page, one a little
+below the limit would get a second batch and be twice as large."""
 DICTIONARY_BYTES = 64 << 10
 """A dictionary is read along with any page of its column, so it is kept small."""
 BLOOM_FALSE_POSITIVES = 0.01
@@ -206,7 +209,7 @@ def _rows_at_once(first: pa.Table) -> int:
     """How many rows Parquet writes before it looks whether a page is full: fewer where values are long."""
     sizes = [column.nbytes for column in first.columns]
     per_row = max(sizes, default=0) // max(1, first.num_rows)
-    return max(1, min(MOST_ROWS_AT_ONCE, BYTES_PER_PAGE // max(1, per_row)))
+    return max(1, min(MOST_ROWS_AT_ONCE, BYTES_PER_PAGE // BATCHES_PER_PAGE // max(1, per_row)))
 
 
 def seal(path: str, footer: Struct, index: BuiltIndex | None, manifest: SplitManifest) -> Footer:
