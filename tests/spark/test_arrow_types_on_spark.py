@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 import indextables as it
 from indextables.errors import SchemaError
+from indextables.spark.versions import frame_of_arrow
 
 UTC = timezone.utc
 MOMENT = datetime(2024, 2, 29, 12, 34, 56, tzinfo=UTC)
@@ -329,3 +330,11 @@ def test_four_readers_agree_about_a_directory_of_splits(spark: SparkSession, par
             for row in frame.orderBy("id").collect()
         ]
         assert found == wanted
+
+
+@pytest.mark.core
+def test_rows_behind_a_batch_without_rows_are_rows_of_the_frame(spark):
+    numbers = [pa.array(values, pa.int64()) for values in ([], [1, 2], [], [3], [])]
+    table = pa.table({"n": pa.chunked_array(numbers)})
+    assert [row["n"] for row in frame_of_arrow(spark, table).collect()] == [1, 2, 3]
+    assert frame_of_arrow(spark, table.slice(0, 0)).collect() == []

@@ -180,10 +180,10 @@ def test_a_temporary_function_of_the_name_is_the_one_that_is_meant(spark, name):
     try:
         assert list(spark.sql(f"SELECT {calls[0]}, {calls[1]}").first()) == ["Disk full/none", False]
     finally:
-        if installed() >= (4, 0):
+        if installed() >= (4, 1):
             spark.sql(f"DROP TEMPORARY FUNCTION {name}")
         else:
-            # Spark 3.5 drops none that has the name of a built-in one; ours are registered again by connect.
+            # Earlier ones drop none that has the name of a built-in one; ours are registered again by connect.
             spark._jsparkSession.sessionState().catalog().dropTempFunction(name, False)
             it.connect(spark)
     assert list(spark.sql(f"SELECT {calls[0]}, {calls[1]}").first()) == [False, False]

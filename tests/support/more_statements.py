@@ -147,12 +147,12 @@ COLUMNS = [
         [(2, 1, 0, 1)],
         "MERGE",
         versions=2,  # Spark adds the columns while it analyses the statement
-        since="4.0",
+        since="4.1",
     ),
     said(
         "SELECT k, day, fresh FROM {v} WHERE k IN (1, 4) ORDER BY k",
         [(1, "mon", "new"), (4, "fri", "newer")],
-        since="4.0",
+        since="4.1",
     ),
     said("DROP TABLE {v}", [], named=True),
 ]

@@ -53,7 +53,13 @@ logger = logging.getLogger(__name__)
 
 _MEMO = "spark"
 _MOST_PARTITIONS = 50
-_DAMAGE = ("FAILED_READ_FILE", "is not a Parquet file", "FileNotFoundException", "CANNOT_READ_FILE_FOOTER")
+_DAMAGE = (
+    "FAILED_READ_FILE",
+    "Encountered error while reading file",  # the same on Spark 3.5
+    "is not a Parquet file",
+    "FileNotFoundException",
+    "CANNOT_READ_FILE_FOOTER",
+)
 _lock = threading.Lock()
 
 

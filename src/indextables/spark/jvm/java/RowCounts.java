@@ -7,6 +7,8 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -69,13 +71,17 @@ public class RowCounts extends OwnCommand {
 
   /** Puts it over every statement that changes rows of ours, as soon as Spark has resolved it. */
   public static class Reporting extends Rule {
+    /** The number of fields of MERGE on Spark 3.5, which has no schema evolution. */
+    private static final int COLUMNS_ARE_FIXED = 6;
+
     public TreeNode apply(TreeNode plan) {
       LogicalPlan statement = (LogicalPlan) plan;
       // Spark resolves a statement again when it runs it, below the command that counts already.
       return statement.analyzed() ? statement : over(statement);
     }
 
-    static LogicalPlan over(LogicalPlan statement) {
+    static LogicalPlan over(LogicalPlan given) {
+      LogicalPlan statement = withTypedCondition(given);
       if (statement instanceof ReplaceData && ((ReplaceData) statement).operation() instanceof VersionTable.Operation) {
         return of(statement, (VersionTable.Operation) ((ReplaceData) statement).operation());
       }
@@ -85,12 +91,27 @@ public class RowCounts extends OwnCommand {
       return statement instanceof V2WriteCommand ? inserting(statement) : statement;
     }
 
+    /** `WHERE NULL` as a null of type boolean: Spark before 4.1 compares it with true after types have been made to agree. */
+    private static LogicalPlan withTypedCondition(LogicalPlan statement) {
+      boolean isUpdate = statement instanceof UpdateTable;
+      if (!isUpdate && !(statement instanceof DeleteFromTable)) return statement;
+      Object condition = CaseClasses.field(statement, "condition");
+      if (isUpdate) condition = ((scala.Option) condition).isEmpty() ? null : ((scala.Option) condition).get();
+      if (condition == null || !((Expression) condition).resolved() || !((Expression) condition).dataType().equals(DataTypes.NullType)) return statement;
+      Expression typed = Literal.create(null, DataTypes.BooleanType);
+      return (LogicalPlan) CaseClasses.copy(statement, new Object[] {"condition", isUpdate ? scala.Option.apply(typed) : typed});
+    }
+
     private static LogicalPlan of(LogicalPlan statement, VersionTable.Operation operation) { return new RowCounts(statement, operation.command, operation); }
 
     /** A statement that Spark has not rewritten yet. */
     private static LogicalPlan waiting(LogicalPlan statement, String target, RowLevelOperation.Command command) {
       DataSourceV2Relation relation = relation((LogicalPlan) CaseClasses.field(statement, target));
       boolean isOurs = relation != null && CaseClasses.field(relation, "table") instanceof IndexTable;
+      // until 4.1
+      boolean mayEvolve = statement instanceof MergeIntoTable && ((scala.Product) statement).productArity() > COLUMNS_ARE_FIXED && Boolean.TRUE.equals(CaseClasses.field(statement, "withSchemaEvolution"));
+      if (isOurs && mayEvolve) throw new UnsupportedOperationException("MERGE with schema evolution needs Spark 4.1: this one leaves new columns out without saying so. Add them first, with ALTER TABLE ... ADD COLUMN");
+      // end
       return isOurs && statement.resolved() ? new RowCounts(statement, command, null) : statement;
     }
 
