@@ -562,14 +562,6 @@ class Table(Handle["Snapshot"]):
         return result
 
     def _frames(self, method: str) -> Any:
-        from indextables.ops.foreign_rows import ForeignRows
-
-        if isinstance(self._snapshot, ForeignRows):
-            raise TableError(
-                f"{method} is not possible: {self.uri} is a companion index, which Spark does not read. Use "
-                "scan() and search().",
-                uri=self.uri,
-            )
         frames = self._log.runtime.frames
         if not hasattr(frames, "scan"):
             raise TableError(

@@ -1,12 +1,15 @@
-"""Companion indexes in a Spark session: built by a statement, and refused by name where Spark would read rows."""
+"""Companion indexes in a Spark session: built by a statement, read and searched like tables, never written."""
 
 from __future__ import annotations
 
+import random
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.errors import TableError
+from indextables.errors import MissingSplitError, TableError
 from support.companions import rows_of as made_rows
 
 pytestmark = pytest.mark.spark
@@ -14,12 +17,11 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def places(tmp_path):
-    import random
-
     import deltalake
 
-    deltalake.write_deltalake(str(tmp_path / "source"), pa.table(made_rows(random.Random(1), 0, 50)))
-    return str(tmp_path / "source"), str(tmp_path / "index")
+    source = str(tmp_path / "source")
+    deltalake.write_deltalake(source, pa.table(made_rows(random.Random(1), 0, 50)))
+    return source, str(tmp_path / "index")
 
 
 def test_a_statement_builds_one_and_python_searches_it(spark, places):
@@ -31,13 +33,89 @@ def test_a_statement_builds_one_and_python_searches_it(spark, places):
     assert it.open(index).count(query="disk") == it.DeltaTable.open(source).count(query="msg:disk")
 
 
-def test_spark_does_not_read_one_and_says_so(spark, places):
+def _ids(frame):
+    return sorted(row["id"] for row in frame.select("id").collect())
+
+
+def _searched(spark, index, **options):
+    """The same search at every door: SQL by path, a DataFrame, a condition that may be false."""
+    frame = spark.read.format("indextables").options(**options).load(index)
+    by_frame = _ids(frame.filter("msg indexquery 'disk'"))
+    assert _ids(frame.filter("msg indexquery 'disk' OR id < 0")) == by_frame
+    if not options:
+        assert (
+            _ids(spark.sql(f"SELECT id FROM indextables.`{index}` WHERE msg indexquery 'disk'")) == by_frame
+        )
+        assert _ids(it.Table.open(index, spark=spark).search_df("msg:disk")) == by_frame
+    return by_frame
+
+
+def _brute(source, version=None):
+    rows = it.DeltaTable.open(source, version=version).search("msg:disk", columns=["id"]).read_all()
+    return sorted(rows.column("id").to_pylist())
+
+
+def test_its_rows_are_searched_fresh_and_stale_and_at_older_versions(spark, places):
+    import deltalake
+
+    source, index = places
+    it.companion(source, index, {"msg": "text"})
+    assert _ids(spark.read.format("indextables").load(index)) == list(range(50))
+    assert _searched(spark, index) == _brute(source) != []
+    deltalake.write_deltalake(source, pa.table(made_rows(random.Random(2), 50, 90)), mode="append")
+    deltalake.DeltaTable(source).delete("id >= 60 AND id < 70")
+    assert _searched(spark, index) == _brute(source)
+    it.companion(source, index).refresh()
+    assert _searched(spark, index) == _brute(source)
+    assert _searched(spark, index, versionAsOf="0") == _brute(source, 0)
+    assert spark.read.format("indextables").load(index).filter("id >= 55").count() == 75
+
+
+def test_a_name_given_to_one_is_searched_and_not_written(spark, places):
+    source, index = places
+    it.companion(source, index, {"msg": "text"})
+    spark.sql(f"CREATE TABLE named_companion USING indextables LOCATION '{index}'")
+    try:
+        found = spark.sql("SELECT id FROM named_companion WHERE msg indexquery 'disk' AND id < 40")
+        assert _ids(found) == [number for number in _brute(source) if number < 40]
+        with pytest.raises(TableError, match="is a companion index"):
+            spark.sql("DELETE FROM named_companion WHERE id = 1").collect()
+    finally:
+        spark.sql("DROP TABLE named_companion")
+    assert it.open(index).count() == 50
+
+
+def test_files_without_a_log_are_listed_for_every_query(spark, tmp_path):
+    source, index = tmp_path / "files", str(tmp_path / "index")
+    source.mkdir()
+    pq.write_table(pa.table(made_rows(random.Random(3), 0, 40)), source / "a.parquet")
+    it.companion(str(source), index, {"msg": "text"})
+    frame = spark.read.format("indextables").load(index)
+    assert frame.count() == 40
+    pq.write_table(pa.table(made_rows(random.Random(4), 40, 60)), source / "b.parquet")
+    assert frame.count() == 100
+    expected = sorted(it.open(index).search("disk", columns=["id"]).read_all().column("id").to_pylist())
+    assert _searched(spark, index) == expected
+
+
+def test_a_file_that_vacuum_removed_is_one_clear_error(spark, places):
+    import shutil
+    from pathlib import Path
+
+    source, index = places
+    it.companion(source, index, {"msg": "text"})
+    frame = spark.read.format("indextables").load(index)
+    for file in Path(source).glob("*.parquet"):
+        shutil.move(file, Path(source, f"_{file.name}"))
+    with pytest.raises(MissingSplitError, match="VACUUM"):
+        frame.collect()
+
+
+def test_spark_does_not_write_one_or_stream_it_and_says_so(spark, places):
     source, index = places
     it.companion(source, index, {"msg": "text"})
     with pytest.raises(TableError, match="is a companion index"):
-        spark.read.format("indextables").load(index).collect()
-    with pytest.raises(TableError, match="is a companion index"):
-        it.Table.open(index, spark=spark).to_df()
-    with pytest.raises(TableError, match="is a companion index"):
         spark.createDataFrame([(1,)], ["id"]).write.format("indextables").mode("append").save(index)
+    with pytest.raises(TableError, match="is a companion index"):
+        spark.readStream.format("indextables").load(index)
     assert it.open(index).count() == 50

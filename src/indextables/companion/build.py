@@ -83,7 +83,7 @@ def build_split(place: SplitPlace, form: IndexForm, source: Source, items: Seque
         groups = group_rows(source.store, with_hidden)
         for table in reader.rows(source.store, with_hidden):
             builder.add(pa.Table.from_arrays(table.columns, schema=form.schema))
-        source.require_unchanged(item)
+        source.rows_in.require_unchanged(item)
         ends.append(builder.rows)
         if sum(groups) != ends[-1] - ends[-2]:
             raise TableError(f"{source.uri}/{item.file.path} changed while it was indexed; refresh again")

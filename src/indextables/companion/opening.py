@@ -10,13 +10,14 @@ from indextables.log.snapshot import Snapshot
 from indextables.ops.foreign_rows import is_companion
 
 if TYPE_CHECKING:
-    from indextables.companion import settings, snapshot
+    from indextables.companion import settings, snapshot, source
     from indextables.companion.snapshot import CompanionSnapshot
     from indextables.log.history import Moment
     from indextables.log.transaction_log import TransactionLog
 else:
     settings = later("indextables.companion.settings")
     snapshot = later("indextables.companion.snapshot")
+    source = later("indextables.companion.source")
 
 
 def open_version(
@@ -42,5 +43,8 @@ def open_version(
 
 def rows_at(own: Snapshot, version: int | None = None, as_of: Moment | None = None) -> CompanionSnapshot:
     """The rows of a companion's source, at its newest version, at a version, or as they were at a moment."""
-    source = settings.CompanionSettings.of(own).open(own, version, as_of)
-    return snapshot.CompanionSnapshot(own, source)
+    described = settings.CompanionSettings.of(own)
+    if described.format == source.PARQUET and version == own.version:
+        # Files without a log have one version, which is shown under this number.
+        version = None
+    return snapshot.CompanionSnapshot(own, described.open(own, version, as_of))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from indextables.companion.source import ChosenFiles, Source, SourceFile
+from indextables.companion.source import SourceFile, SourceFiles
 from indextables.errors import DamagedSplitError
 from indextables.ops.delta.data_file import RowReader, group_rows, hidden_rows
 from indextables.records import dataclass
@@ -60,7 +60,7 @@ class LiveFile:
 
 
 def live_files(
-    source: Source, items: Sequence[SourceFile], counted: Mapping[bytes, tuple[int, ...]]
+    source: SourceFiles, items: Sequence[SourceFile], counted: Mapping[bytes, tuple[int, ...]]
 ) -> list[LiveFile]:
     """Files that are about to be read; `counted` has the rows of their row groups where these are known."""
 
@@ -86,11 +86,11 @@ class SourceReader(SplitReader):
         self,
         place: SplitFile,
         ref: SplitRef,
-        source: Source,
+        source: SourceFiles,
         files: Sequence[LiveFile],
-        chosen: Callable[[Node], ChosenFiles],
+        chosen: Callable[[Node], frozenset[str]] | None,
     ) -> None:
-        """Take the files to read; `chosen` gives those of the source in which a filter may be true."""
+        """Take the files to read; `chosen` gives the paths a filter leaves, None for all."""
         groups = [(file, number, live) for file in files for number, live in enumerate(file.live_groups())]
         super().__init__(place, ref, [count for _, _, (count, _) in groups], None)
         self._source_of_rows = source
@@ -104,7 +104,9 @@ class SourceReader(SplitReader):
 
     def groups_left(self, where: Node, partition_values: Collection[str]) -> list[bool]:  # noqa: ARG002
         """For every row group, whether the log of the source allows a match in its file."""
-        paths = self._chosen(where).paths
+        if self._chosen is None:
+            return [True] * len(self._groups)
+        paths = self._chosen(where)
         return [file.item.file.path in paths for file, _, _ in self._groups]
 
     def _read(

@@ -9,8 +9,8 @@ one that is gone never is; and whatever reads, counts, searches or ranks splits 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from indextables.companion.reader import LiveFile, SourceReader, live_files
 from indextables.companion.settings import CompanionSettings
-from indextables.companion.source import ChosenFiles, Source, SourceFile
+from indextables.companion.source import ChosenFiles, Source, SourceFile, SourceFiles
 from indextables.companion.source_map import SourceMap, covered_keys, indexed_types, read_source_map
 from indextables.errors import DamagedIndexError, MissingSplitError, SplitError
 from indextables.index.read.live_rows import LiveRows
@@ -38,22 +38,56 @@ from indextables.split.search.live_statistics import tokens_in
 from indextables.split.source import SplitFile
 
 
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """What the splits of one version share; on an executor they do not know which files a filter leaves."""
+
+    reading: Reading
+    """How the companion's own splits are read."""
+    files: SourceFiles
+    logical_names: Mapping[str, str]
+    """The names that the source has now, by those in its files."""
+    chosen: Callable[[Node], frozenset[str]] | None = None
+    """The paths in which a filter may be true; None if the log is not at hand."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SourceRows, (self.reading, self.files, dict(self.logical_names))
+
+
 class SourceSplit:
     """Some files of a source, read and searched as one split; see `open_splits.RowsElsewhere`."""
 
     def __init__(
-        self, snapshot: CompanionSnapshot, ref: SplitRef, add: AddAction | None, items: Sequence[SourceFile]
+        self, shared: SourceRows, ref: SplitRef, own: SplitRef | None, items: Sequence[SourceFile]
     ) -> None:
-        """Take live files; `add` is the companion split that covers them, None if there is none."""
-        self._snapshot = snapshot
+        """Take live files; `own` is the companion split that covers them, None if there is none."""
+        self._shared = shared
         self._ref = ref
-        self._own = None if add is None else SplitRef.of(add)
+        self._own = own
         self.items = items
         self._lock = threading.RLock()
         self._map: SourceMap | None = None
         self._reader: SourceReader | None = None
         self._files: list[LiveFile] | None = None
         self._index: Index | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SourceSplit, (self._shared, self._ref, self._own, self.items)
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The paths of the files."""
+        return [item.file.path for item in self.items]
+
+    def places(self, rows: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Where ascending rows of the split are stored: the path of a file, and the numbers of its rows."""
+        first = 0
+        for file in self._opened():
+            live = np.delete(np.arange(file.rows), file.hidden)
+            begin, end = np.searchsorted(rows, [first, first + len(live)])
+            if begin < end:
+                yield file.item.file.path, live[rows[begin:end] - first]
+            first += len(live)
 
     def reader(self) -> SourceReader:
         """The live rows of the files."""
@@ -63,9 +97,9 @@ class SourceSplit:
             return self._reader
 
     def _reader_of(self, files: Sequence[LiveFile]) -> SourceReader:
-        snapshot = self._snapshot
-        place = SplitFile(snapshot.store, self._ref.path)
-        return SourceReader(place, self._ref, snapshot.rows_of, files, snapshot.chosen)
+        shared = self._shared
+        place = SplitFile(shared.reading.store, self._ref.path)
+        return SourceReader(place, self._ref, shared.files, files, shared.chosen)
 
     def index(self, reading: Reading) -> Index | None:
         """The index of the live rows; None for files that no companion split covers."""
@@ -75,7 +109,7 @@ class SourceSplit:
             if self._index is None:
                 index, source_map = self._stored_index(reading, self._own)
                 live = self._live_rows(index, source_map)
-                self._index = index.seen_through(live, self._snapshot.indexed.logical_names)
+                self._index = index.seen_through(live, self._shared.logical_names)
             return self._index
 
     def _stored_index(self, reading: Reading, own: SplitRef) -> tuple[Index, SourceMap]:
@@ -96,7 +130,7 @@ class SourceSplit:
 
     def _opened(self) -> list[LiveFile]:
         if self._files is None:
-            source, items = self._snapshot.rows_of, list(self.items)
+            items = list(self.items)
             counted: dict[bytes, tuple[int, ...]] = {}
             if self._own is not None:
                 try:
@@ -104,14 +138,15 @@ class SourceSplit:
                 except (DamagedIndexError, SplitError):
                     # The files say themselves how many rows they have, and the search that they are scanned.
                     counted = {}
-            self._files = live_files(source, items, counted)
+            self._files = live_files(self._shared.files, items, counted)
         return self._files
 
     def _source_map(self) -> SourceMap:
         if self._map is None:
             assert self._own is not None
-            name = f"{self._snapshot.store.uri}/{self._own.path}"
-            source_map = read_source_map(self._snapshot.reading, self._own)
+            reading = self._shared.reading
+            name = f"{reading.store.uri}/{self._own.path}"
+            source_map = read_source_map(reading, self._own)
             covered = {file.key: file for file in source_map.files}
             for item in self.items:
                 file = covered.get(item.key)
@@ -140,7 +175,7 @@ class SourceSplit:
     def _live_tokens(self, index: Index, source_map: SourceMap) -> Mapping[str, int]:
         """The tokens of the live rows, by the logical name of each column."""
         files = {file.item.key: file for file in self._opened()}
-        names = self._snapshot.indexed.logical_names
+        names = self._shared.logical_names
         totals = dict.fromkeys((names[column] for column in index.tokens if column in names), 0)
         for first, covered in zip(source_map.first_rows, source_map.files, strict=True):
             file = files.get(covered.key)
@@ -159,7 +194,7 @@ class SourceSplit:
         reader = self._reader_of([replace(file, hidden=np.zeros(0, np.int64))])
 
         def column_of(name: str, rows: np.ndarray) -> pa.Array:
-            logical = self._snapshot.indexed.logical_names[name]
+            logical = self._shared.logical_names[name]
             return whole(reader.read_rows(rows - first, [logical]).column(logical))
 
         return tokens_in(index, column, (file.hidden + first).astype(np.uint32), column_of)
@@ -265,7 +300,15 @@ class CompanionSnapshot(ForeignRows):
         rows = None if None in counts else sum(count for count in counts if count is not None)
         size = sum(item.file.size for item in items)
         known = replace(ref, partition_values={}, num_records=rows, size=size)
-        return replace(known, elsewhere=SourceSplit(self, known, add, items))
+        own = None if add is None else SplitRef.of(add)
+        shared = self.once("source rows", self._shared)
+        return replace(known, elsewhere=SourceSplit(shared, known, own, items))
+
+    def _shared(self) -> SourceRows:
+        def chosen(where: Node) -> frozenset[str]:
+            return self.chosen(where).paths
+
+        return SourceRows(self.reading, self.rows_of.rows_in, self.indexed.logical_names, chosen)
 
     def _masked(self) -> int:
         covering = self.once("covering splits", self._covering)

@@ -32,7 +32,7 @@ from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.tree import Node
 from indextables.runtime import Runtime, in_threads
 from indextables.storage.objects import ObjectMeta
-from indextables.storage.store import Store, open_store, requests_at_once, require_allowed
+from indextables.storage.store import Store, StoreSpec, open_store, requests_at_once, require_allowed
 
 DELTA, PARQUET = "delta", "parquet"
 FORMATS = (DELTA, PARQUET)
@@ -48,6 +48,7 @@ class SourceFile:
     file: DataFile
     key: bytes
     """What tells it from every other file, also from one that had its name before."""
+    modified_ms: int = 0
 
     @property
     def num_records(self) -> int | None:
@@ -65,6 +66,47 @@ class ChosenFiles:
     replay: ReplayMetrics
 
 
+@dataclass(frozen=True, slots=True)
+class SourceFiles:
+    """All that is needed to read files of a source; pickled, it carries the address of the store."""
+
+    format: str
+    id: str
+    store: Store
+    columns: DeltaColumns
+
+    @property
+    def uri(self) -> str:
+        """Where they are."""
+        return self.store.uri
+
+    def require_unchanged(self, item: SourceFile) -> None:
+        """Raise if another file has the name of one that was just read."""
+        if self.format == DELTA:
+            # Files of a Delta table never change.
+            return
+        try:
+            meta = self.store.head(item.file.path)
+        except NotFoundError as gone:
+            raise self._changed(item.file.path) from gone
+        if _key(self.id, meta.path, meta.size, meta.etag or meta.modified_ms) != item.key:
+            raise self._changed(item.file.path)
+
+    def _changed(self, path: str) -> TableError:
+        return TableError(
+            f"{self.uri}/{path} was replaced or removed while it was read. Open the companion again: it will "
+            "list the files as they are now.",
+            uri=self.uri, path=path,
+        )  # fmt: skip
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _files_again, (self.format, self.id, self.store.spec(), self.columns)
+
+
+def _files_again(kind: str, source_id: str, store: StoreSpec, columns: DeltaColumns) -> SourceFiles:
+    return SourceFiles(kind, source_id, open_store(store), columns)
+
+
 class Source(ABC):
     """One version of the table that is indexed."""
 
@@ -73,6 +115,11 @@ class Source(ABC):
     """The id of the table, which goes into the keys of its files."""
     store: Store
     columns: DeltaColumns
+
+    @property
+    def rows_in(self) -> SourceFiles:
+        """What is needed to read its files."""
+        return SourceFiles(self.format, self.id, self.store, self.columns)
 
     @property
     def uri(self) -> str:
@@ -96,10 +143,6 @@ class Source(ABC):
     @abstractmethod
     def count(self) -> int | None:
         """How many live rows there are; None when they have to be counted in the files."""
-
-    @abstractmethod
-    def require_unchanged(self, item: SourceFile) -> None:
-        """Raise if another file has the name of one that was just read."""
 
 
 class DeltaTableSource(Source):
@@ -127,7 +170,7 @@ class DeltaTableSource(Source):
         require_allowed(self.store, files.column("path").to_pylist())
         times = files.column("modification_time").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
         return [
-            SourceFile(file, _key(self.id, file.path, file.size, time))
+            SourceFile(file, _key(self.id, file.path, file.size, time), (time or 0) // 1000)
             for file, time in zip(data_files(files), times.to_pylist(), strict=True)
         ]
 
@@ -137,9 +180,6 @@ class DeltaTableSource(Source):
 
     def count(self) -> int | None:
         return count(self.snapshot)[0]
-
-    def require_unchanged(self, item: SourceFile) -> None:
-        """Files of a Delta table never change."""
 
 
 class ParquetFiles(Source):
@@ -168,6 +208,7 @@ class ParquetFiles(Source):
             SourceFile(
                 DataFile(meta.path, meta.size, {name: _typed(texts[name], fields[name]) for name in names}),
                 _key(self.id, meta.path, meta.size, meta.etag or meta.modified_ms),
+                meta.modified_ms,
             )
             for meta, texts in zip(listed, values, strict=True)
         ]
@@ -190,21 +231,6 @@ class ParquetFiles(Source):
 
     def count(self) -> int | None:
         return None
-
-    def require_unchanged(self, item: SourceFile) -> None:
-        try:
-            meta = self.store.head(item.file.path)
-        except NotFoundError as gone:
-            raise self._changed(item.file.path) from gone
-        if _key(self.id, meta.path, meta.size, meta.etag or meta.modified_ms) != item.key:
-            raise self._changed(item.file.path)
-
-    def _changed(self, path: str) -> TableError:
-        return TableError(
-            f"{self.uri}/{path} was replaced or removed while it was read. Open the companion again: it will "
-            "list the files as they are now.",
-            uri=self.uri, path=path,
-        )  # fmt: skip
 
     def grown(self, files: Iterable[SourceFile]) -> ParquetFiles:
         """The same files with the columns that some of them have beyond those known."""

@@ -8,6 +8,7 @@ from typing import Any
 from indextables.errors import OptionError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.model.names import quoted_name, unquoted_name
+from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.table_settings import require_parquet
 from indextables.spark.delta.load import load_delta
 from indextables.spark.options import READ_KEYS, CallSettings, settings_for
@@ -33,7 +34,7 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     if "query" in settings.call:
         query, columns = settings.call["query"], _columns(settings)
         return search_frame(spark, snapshot, query, columns=columns)
-    chosen = reading_way(spark, snapshot) if way == "auto" else way
+    chosen = reading_way(spark, snapshot) if way == "auto" or isinstance(snapshot, ForeignRows) else way
     return version_frame(spark, snapshot, settings, chosen, _columns(settings))
 
 

@@ -180,7 +180,13 @@ def rebalanced(frame: Any, columns: Sequence[str]) -> Any:
 
 
 def frame_of_arrow(spark: Any, table: pa.Table, schema: Any = None) -> Any:
-    """A DataFrame of the rows of an Arrow table."""
+    """A DataFrame of the rows of an Arrow table.
+
+    Batches without rows are left out: Spark takes one for the end, and the rows behind it would be lost.
+    """
+    batches = [batch for batch in table.to_batches() if batch.num_rows]
+    # A table made of no batches has columns without chunks, which PySpark cannot convert.
+    table = pa.Table.from_batches(batches) if batches else table.schema.empty_table()
     if installed() >= (4, 0):
         return spark.createDataFrame(table, schema)
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema

@@ -12,6 +12,7 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.table_kind import TableKind, read_only
 from indextables.ops.delta.describe import properties as delta_properties
 from indextables.ops.delta.scan import require_schema
+from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 from indextables.ops.rewrite.replace import commit_or_discard
 from indextables.ops.table_settings import require_parquet
@@ -27,7 +28,7 @@ from indextables.spark.delta.scan import logical_schema
 from indextables.spark.hadoop import package_of
 from indextables.spark.load import load_table
 from indextables.spark.options import READ_KEYS, WRITE_KEYS, settings_for
-from indextables.spark.read.frame import reading_way, statement_frame
+from indextables.spark.read.frame import nullable_schema, reading_way, statement_frame
 from indextables.spark.read.planner import conjunction
 from indextables.spark.read.version import snapshot_of
 from indextables.spark.requests import ReadRequest
@@ -52,6 +53,9 @@ def describe(request: JvmRequest) -> dict[str, Any]:
     else:
         require_parquet(snapshot)
         schema, more = snapshot.metadata.schema_string, {}
+        if isinstance(snapshot, ForeignRows):
+            schema = nullable_schema(schema)
+            more = {"readOnly": True, "derived": reading_way(request.spark, snapshot) != "native"}
         configuration = snapshot.metadata.configuration
         properties = {key: value for key, value in configuration.items() if value is not None}
     comment = snapshot.metadata.description
@@ -67,13 +71,22 @@ def describe(request: JvmRequest) -> dict[str, Any]:
 
 
 def refuse_change(request: JvmRequest) -> dict[str, Any]:
-    """The error for a statement that would change a Delta table."""
+    """The error for a statement that would change a Delta table, or the rows of a companion index."""
+    snapshot = snapshot_of(request.spark, request.path, request.settings)
+    if isinstance(snapshot, ForeignRows):
+        require_parquet(snapshot.own)
     raise read_only(request.path, str(request.arguments["statement"]))
 
 
 def refuse_search(request: JvmRequest) -> dict[str, Any]:
-    """The error for a search in a Delta table."""
+    """The error for a search in a Delta table, or in a companion index whose columns Spark does not read."""
     snapshot = _version(request)
+    if isinstance(snapshot, ForeignRows):
+        raise CommandError(
+            f"a search by the name of a table is not possible in {snapshot.store.uri}: its source has mapped "
+            f"or widened columns, or lies where this session has no file system. Write indextables."
+            f"`{snapshot.store.uri}` in its place, or search it with Table.open."
+        )
     assert isinstance(snapshot, DeltaSnapshot)
     raise CommandError(no_index(snapshot))
 

@@ -20,9 +20,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from indextables.companion.snapshot import CompanionSnapshot
+from indextables.companion.source import Source
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import DELETION_VECTORS, has_feature
 from indextables.model.names import quoted_name
+from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.read.arguments import column_names
 from indextables.ops.table_settings import require_parquet
 from indextables.spark.hadoop import hadoop_settings, package_of
@@ -31,6 +34,7 @@ from indextables.spark.read.arrow_scan import arrow_frame
 from indextables.spark.read.filters import filtered
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame, read_options
+from indextables.spark.read.source_planner import SourcePlanner
 from indextables.spark.requests import ReadRequest
 
 if TYPE_CHECKING:
@@ -92,7 +96,7 @@ def version_frame(
     """A DataFrame over one version, read the given way."""
     names = None if columns is None else column_names(snapshot, columns)
     if way == "arrow":
-        if not is_connect(spark):
+        if not is_connect(spark) and not isinstance(snapshot, ForeignRows):
             _warn_slow(snapshot.store.uri)
         return arrow_frame(spark, snapshot, settings.table, names)
     frame = _planned(spark, snapshot) if way == "planned" else _native(spark, snapshot, settings)
@@ -111,10 +115,14 @@ def restricted_frame(
 
 def reading_way(spark: Any, snapshot: Snapshot) -> str:
     """How the rows of a table are read in this session: native, arrow or planned."""
+    if isinstance(snapshot, CompanionSnapshot) and (
+        is_connect(spark) or not _is_spark_like(snapshot.rows_of)
+    ):
+        return "arrow"
     if is_connect(spark):
         # There Spark's reader is given the names of files alone, and would return deleted rows too.
         return "arrow" if snapshot.dialect.name == "native" and snapshot.has_vectors else "planned"
-    root = snapshot.store.spark_uri("")
+    root = (snapshot.rows_of if isinstance(snapshot, CompanionSnapshot) else snapshot).store.spark_uri("")
     scheme = root.partition(":")[0]
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     from py4j.protocol import Py4JJavaError
@@ -124,6 +132,19 @@ def reading_way(spark: Any, snapshot: Snapshot) -> str:
     except Py4JJavaError:
         return "arrow"
     return "native"
+
+
+def nullable_schema(schema_json: str) -> str:
+    """The columns of a source as its files have them, where each may be missing."""
+    fields = json.loads(schema_json)["fields"]
+    return json.dumps({"type": "struct", "fields": [{**field, "nullable": True} for field in fields]})
+
+
+def _is_spark_like(source: Source) -> bool:
+    """Whether Spark's reader has the columns of a source: under their own names, of types that it widens."""
+    columns = source.columns
+    changed = '"delta.typeChanges"' in columns.schema_string and "decimal" in columns.schema_string
+    return columns.mode == "none" and not changed and '"void"' not in columns.schema_string
 
 
 def _warn_slow(uri: str) -> None:
@@ -182,6 +203,8 @@ def _relation_spec(snapshot: Snapshot, settings: CallSettings, identity: str, sh
 def _native(
     spark: Any, snapshot: Snapshot, settings: CallSettings, only: frozenset[str] | None = None
 ) -> Any:
+    if isinstance(snapshot, CompanionSnapshot):
+        return _of_source(spark, snapshot, settings)
     refresh = settings.flag("refresh")
     version = None if refresh else snapshot.version
     uri = snapshot.store.uri
@@ -196,6 +219,27 @@ def _native(
     pinned = "versionAsOf" in settings.call or "timestampAsOf" in settings.call
     remember(identity, LoadedTable(uri, settings.table, version, pinned))
     return native_frame(spark, spec, planner)
+
+
+def _of_source(spark: Any, snapshot: CompanionSnapshot, settings: CallSettings) -> Any:
+    """The rows of a companion's source, in its own files."""
+    source, uri = snapshot.rows_of, snapshot.store.uri
+    # Files without a log have no version that could be read again: they are listed for every query.
+    follows = settings.flag("refresh") or source.version is None
+    version = None if follows else source.version
+    identity = f"companion {_identity(snapshot, version, settings)}"
+    pinned = "versionAsOf" in settings.call or "timestampAsOf" in settings.call
+    remember(identity, LoadedTable(uri, settings.table, version, pinned))
+    spec = RelationSpec(
+        root=source.store.spark_uri("").rstrip("/"),
+        identity=identity,
+        label=f"{source.uri} {'newest version' if follows else f'version {version}'}, indexed by {uri}",
+        schema_json=nullable_schema(source.columns.schema_string),
+        partition_columns=source.columns.partition_columns,
+        may_have_deleted=True,
+        options=hadoop_settings(source.uri, settings.table),
+    )
+    return native_frame(spark, spec, SourcePlanner(spark, snapshot, settings.table, follows))
 
 
 def _identity(snapshot: Snapshot, version: int | None, settings: CallSettings) -> str:

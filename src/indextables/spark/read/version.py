@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from indextables.companion.opening import open_version
 from indextables.errors import NotATableError
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.log.history import moment_of
@@ -25,6 +26,8 @@ def resolve_read(spark: Any, request: ReadRequest) -> tuple[CallSettings, Snapsh
 def snapshot_of(spark: Any, path: str, settings: CallSettings) -> Snapshot:
     """The version that the options of a read refer to; the log shows whether it is ours or Delta's.
 
+    For a companion index it is one of its source.
+
     A time without an offset is taken in the zone of the option `timeZone`, by default the session's.
     """
     log = open_log(spark, path, settings.table)
@@ -32,7 +35,7 @@ def snapshot_of(spark: Any, path: str, settings: CallSettings) -> Snapshot:
     try:
         # The newest version is planned from here on, so it has to be there: what was newest some seconds ago
         # may have been cleaned away by another process.
-        return log.snapshot(version=version, as_of=moment, max_staleness_s=0)
+        return open_version(log, version, moment, max_staleness_s=0)
     except NotATableError as other:
         if other.fields.get("kind") is not TableKind.DELTA:
             raise

@@ -30,7 +30,7 @@ from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame
 from indextables.spark.search import on_driver
 from indextables.spark.search.comparing import highlighting
-from indextables.spark.search.tasks import SearchTask, hits, matching_rows, statistics
+from indextables.spark.search.tasks import SearchTask, file_names, hits, matching_rows, statistics
 from indextables.spark.workers import SparkWorkers, default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.search.run import SCORE
@@ -218,7 +218,8 @@ def numbered_frame(
     from pyspark.sql import functions as f
 
     refs = _left_by_the_log(snapshot, where)
-    if len({ref.path.rpartition("/")[2] for ref in refs}) != len(refs):
+    stored_names = [name for ref in refs for name in file_names(ref)]
+    if len(set(stored_names)) != len(stored_names):
         return None
     hits = [_Hits.of(spark, snapshot, search, refs, by_name=True) for search in searches]
     names = rows.columns

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
+from indextables.model.arrays import integers
 from indextables.reading import Reading
 from indextables.spark.read.arrow_scan import FILE, ROW
 from indextables.split.layout import SplitRef
@@ -54,10 +55,26 @@ def statistics(task: SearchTask) -> Statistics:
 def hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
     """File and number of every row that matches."""
     for ref in task.refs:
-        rows = hits_split(task.reading, ref, task.selection)
-        name = ref.path.rpartition("/")[2] if task.by_name else ref.path
-        names = pa.array([name], pa.string()).take(pa.array([0] * len(rows), pa.int8()))
-        yield pa.RecordBatch.from_arrays([names, rows], names=[FILE, ROW])
+        matching = hits_split(task.reading, ref, task.selection)
+        for path, rows in _stored(ref, matching) if task.by_name else [(ref.path, matching)]:
+            name = path.rpartition("/")[2] if task.by_name else path
+            names = pa.array([name], pa.string()).take(pa.array([0] * len(rows), pa.int8()))
+            yield pa.RecordBatch.from_arrays([names, rows], names=[FILE, ROW])
+
+
+def file_names(ref: SplitRef) -> list[str]:
+    """The names of the files in which the rows of a split are stored."""
+    paths = [ref.path] if ref.elsewhere is None else ref.elsewhere.paths
+    return [path.rpartition("/")[2] for path in paths]
+
+
+def _stored(ref: SplitRef, rows: pa.Int64Array) -> Iterator[tuple[str, pa.Int64Array]]:
+    """Where rows of a split are stored: paths of files, and the numbers of the rows in them."""
+    if ref.elsewhere is None:
+        yield ref.path, rows
+        return
+    for path, numbers in ref.elsewhere.places(rows.to_numpy(zero_copy_only=False)):
+        yield path, integers(numbers)
 
 
 def matching_rows(task: SearchTask) -> Iterator[pa.RecordBatch]:

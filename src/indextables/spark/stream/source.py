@@ -25,6 +25,8 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.history import Timeline, first_since, moment_of
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, MetadataAction, RemoveAction
+from indextables.ops.foreign_rows import ForeignRows
+from indextables.ops.table_settings import require_parquet
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import STREAM_READ_KEYS, CallSettings, settings_for, split
 from indextables.spark.read.version import snapshot_of
@@ -62,7 +64,11 @@ class TableStream:
     @cached_property
     def newest(self) -> Snapshot:
         """The table as it is now."""
-        return snapshot_of(self.spark, self.path, CallSettings({}, self.settings.table))
+        snapshot = snapshot_of(self.spark, self.path, CallSettings({}, self.settings.table))
+        if isinstance(snapshot, ForeignRows):
+            # Whoever wants a stream of the rows has it from the source.
+            require_parquet(snapshot.own)
+        return snapshot
 
     def next_end(
         self, start: StreamOffset | None, until: int | None, *, limited: bool, columns: Columns
