@@ -22,7 +22,7 @@ from indextables.options import Options
 from indextables.runtime import LOCAL
 from indextables.storage.store import open_store
 from indextables.storage.stores.memory import MemoryStore
-from support.companions import COLUMNS, CraftedSource, assert_alike, bytes_of, oracle_of, questions, rows_of
+from support.companions import COLUMNS, CraftedSource, Indexes, bytes_of, oracle_of, questions, rows_of
 from support.faults import Crash, FaultyStore
 from support.sampled import first_of
 
@@ -30,66 +30,47 @@ STEPS = 6
 QUESTIONS = 6
 
 
-def half_built(index):
-    """Take some splits out of a companion, as if they had not been built yet."""
-    log = it.TransactionLog.open(index)
-    paths = [add.path for add in log.list_files()]
-    if len(paths) > 1:
-        log.remove_files(paths[::2])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", first_of(6, range(60)))
-def test_every_answer_is_that_of_the_live_rows_alone(tmp_path, seed):
+def test_every_answer_is_that_of_the_live_rows_alone(tmp_path, seed, record_property):
     rng = random.Random(seed)
     source = CraftedSource.make(open_store(tmp_path / "source"), rng)
     source.append(rng.choice([1, 4]))
-    index = str(tmp_path / "index")
-    options = {"write.targetSplitBytes": "1"} if rng.random() < 0.5 else None
-    companion = it.companion(str(tmp_path / "source"), index, COLUMNS, options)
-    history, versions = [], []
-    asked = 0
+    indexes = Indexes(str(tmp_path / "source"), tmp_path, COLUMNS, rng)
+    history, versions, number = [], [], 0
     for step in range(STEPS):
-        history.append(source.step())
-        if rng.random() < 0.35:
-            companion.refresh()
-            history.append("refresh")
-        if rng.random() < 0.3:
-            it.Table.open(index).merge_splits()
-            history.append("merge")
-        if rng.random() < 0.15:
-            half_built(index)
-            history.append("half built")
+        indexes.before_commit()
+        version = source.log.version
+        while source.log.version == version:
+            history.append(source.step())
+        indexes.after_commit()
         before = bytes_of(tmp_path / "source")
         names = dict(source.names)
         oracle = oracle_of(str(tmp_path / f"rows{step}"), source.rows(), names)
         versions.append((source.log.version, oracle, names, source.renamed(questions(rng, 3))))
-        table = it.Table.open(index)
-        assert table.version == source.log.version
         named = {"level": names["level"], "n": names["n"]}
-        asked += assert_alike(
-            table, oracle, source.renamed(questions(rng, QUESTIONS)), (seed, history), **named
-        )
+        drawn = source.renamed(questions(rng, QUESTIONS))
+        number += indexes.assert_alike(oracle, drawn, (seed, history), **named)
         version, then, names, earlier = rng.choice(versions)
         named = {"level": names["level"], "n": names["n"]}
-        older = it.Table.open(index, version=version)
-        asked += assert_alike(older, then, earlier, (seed, history, version), **named)
+        number += indexes.assert_alike(then, earlier, (seed, history, version), version, **named)
         assert bytes_of(tmp_path / "source") == before
-    assert asked > STEPS * QUESTIONS * 3
+    assert number > STEPS * QUESTIONS * 3
+    record_property("questions", number)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", first_of(3, range(30)))
-def test_tables_of_delta_rs_are_searched_as_they_are(tmp_path, seed):
+def test_tables_of_delta_rs_are_searched_as_they_are(tmp_path, seed, record_property):
     """Appends, deletes, updates, merges, compaction, z-order, vacuum, new columns, checkpoints."""
     import deltalake
 
     rng = random.Random(seed)
-    path, index = str(tmp_path / "source"), str(tmp_path / "index")
+    path = str(tmp_path / "source")
     by = ["level"] if rng.random() < 0.4 else None
     deltalake.write_deltalake(path, rows_of(rng, 0, 60), partition_by=by)
     columns = {"msg": "text"} if by else COLUMNS
-    companion = it.companion(path, index, columns)
+    indexes = Indexes(path, tmp_path, columns, rng)
 
     def change(number):
         table = deltalake.DeltaTable(path)
@@ -133,23 +114,25 @@ def test_tables_of_delta_rs_are_searched_as_they_are(tmp_path, seed):
             table.create_checkpoint()
         return choice
 
-    history = []
+    history, total = [], 0
     for number in range(1, 7):
-        history.append(change(number))
-        if rng.random() < 0.4:
-            companion.refresh()
-            history.append("refresh")
+        indexes.before_commit()
+        version = deltalake.DeltaTable(path).version()
+        while deltalake.DeltaTable(path).version() == version:
+            history.append(change(number))
+        indexes.after_commit()
         before = bytes_of(path)
         live = it.DeltaTable.open(path).scan().read_all()
         oracle = it.Table.create(
             str(tmp_path / f"rows{number}"), live.schema, data=live if live.num_rows else None,
             options={f"indexing.typemap.{name}": kind for name, kind in columns.items()},
         )  # fmt: skip
-        asked = [
+        drawn = [
             (query, where) for query, where in questions(rng, QUESTIONS) if not by or "level:" not in query
         ]
-        assert_alike(it.Table.open(index), oracle, asked, (seed, history))
+        total += indexes.assert_alike(oracle, drawn, (seed, history))
         assert bytes_of(path) == before
+    record_property("questions", total)
 
 
 @pytest.mark.parametrize("mode", ["error", "lost_reply", "crash", "crash_after"])

@@ -130,6 +130,63 @@ def assert_same_ranking(
     assert chosen[0] == chosen[1], about
 
 
+class Indexes:
+    """One source indexed three times: kept up to date, left behind, and merged in part."""
+
+    def __init__(self, source: str, root: Path, columns: dict[str, str], rng: random.Random) -> None:
+        # A split for each file, so that there is something to merge.
+        single = {"write.targetSplitBytes": "1"}
+        drawn = single if rng.random() < 0.5 else None
+        places = {"fresh": drawn, "stale": drawn, "half merged": single}
+        self.made = {
+            name: it.companion(source, str(root / name), columns, options) for name, options in places.items()
+        }
+        self.rng = rng
+
+    def before_commit(self) -> None:
+        """Bring the one that is left behind up to date at times: the commit that follows is not in it."""
+        if self.rng.random() < 0.4:
+            self.made["stale"].refresh()
+
+    def after_commit(self) -> None:
+        """Bring the other two up to date; of one, some splits are merged, and at times some are lost."""
+        self.made["fresh"].refresh()
+        half = self.made["half merged"]
+        half.refresh()
+        splits = half.status().splits
+        if splits > 1:
+            most = max(2, splits // 2)
+            it.Table.open(half.uri).merge_splits(max_source_splits=most, max_dest_splits=1)
+        if self.rng.random() < 0.15:
+            log = it.TransactionLog.open(half.uri)
+            log.remove_files([add.path for add in log.list_files()][::2])
+
+    def tables(self, version: int | None = None) -> dict[str, it.Table]:
+        """The source through each of them."""
+        return {name: it.Table.open(made.uri, version=version) for name, made in self.made.items()}
+
+    def assert_alike(
+        self,
+        oracle: it.Table,
+        questions: list[tuple[str, str | None]],
+        note: Any,
+        version: int | None = None,
+        **names: str,
+    ) -> int:
+        """Ask all of them the same; returns the number of questions, each of which was asked three times."""
+        tables = self.tables(version)
+        if version is None:
+            newest = tables["stale"].version
+            log = it.TransactionLog.open(self.made["stale"].uri)
+            indexed = max(txn.version for txn in log.snapshot().txns.values())
+            assert indexed < newest, (note, "not stale")
+        numbers = {
+            assert_alike(table, oracle, questions, (note, name), **names) for name, table in tables.items()
+        }
+        (number,) = numbers
+        return number
+
+
 def bytes_of(directory: Any) -> dict[str, str]:
     """What every file of a directory holds."""
     root = Path(directory)

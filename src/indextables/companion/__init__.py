@@ -29,9 +29,12 @@ class _CallablePackage(ModuleType):
         columns: Mapping[str, str] | Sequence[str] | None = None,
         options: Mapping[str, Any] | None = None,
         spark: Any = None,
+        *,
+        exclude: Sequence[str] | None = None,
+        where: str | None = None,
     ) -> Companion:
         """Open the companion index at a place, or make it and build it."""
-        return handle.companion(source, at, columns, options, spark)
+        return handle.companion(source, at, columns, options, spark, exclude=exclude, where=where)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

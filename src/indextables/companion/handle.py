@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.companion.make import BuildRequest, opened, run_build
 from indextables.companion.refresh import run_refresh, status_of
+from indextables.companion.settings import ColumnChoice
 from indextables.connection import open_log
 from indextables.ops.progress import in_notebook
 
@@ -58,16 +59,20 @@ def companion(
     columns: Mapping[str, str] | Sequence[str] | None = None,
     options: Mapping[str, Any] | None = None,
     spark: Any = None,
+    *,
+    exclude: Sequence[str] | None = None,
+    where: str | None = None,
 ) -> Companion:
     """Open the companion index at a place, or make it and build it.
 
     `source` is a Delta table or a directory of Parquet files; it is only ever read. `columns` says how its
-    columns are indexed, as `{"message": "text", "code": "string"}`; a list names columns of text. An index
-    that is there has to be of the same source and columns, and is opened as it is: `refresh` brings it up
-    to date.
+    columns are indexed, as `{"message": "text", "code": "string"}`; a list names columns of text, and with
+    `exclude` every column of text but some is indexed. `where` is a condition on partition columns: other
+    partitions are searched by reading them. An index that is there has to be of the same source and columns,
+    and is opened as it is: `refresh` brings it up to date.
     """
     log = open_log(at, options, spark)
-    request = BuildRequest(str(source), columns)
+    request = BuildRequest(str(source), ColumnChoice.of(columns, exclude), where)
     settings = opened(log, request)
     if settings is None:
         settings, _ = run_build(log, request, in_notebook())

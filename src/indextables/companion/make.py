@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from indextables.companion.refresh import planned_build, run_refresh
-from indextables.companion.settings import CompanionSettings, own_schema, settings_for
+from indextables.companion.settings import ColumnChoice, CompanionSettings, own_schema, settings_for
 from indextables.companion.source import open_source
 from indextables.errors import NotATableError, OptionError, TableError
 from indextables.ops.foreign_rows import COMPANION, container_of
@@ -28,8 +27,10 @@ class BuildRequest:
     """A companion to be made, or to be opened if it is there."""
 
     source: str
-    columns: Mapping[str, str] | Sequence[str] | None = None
-    """How columns are indexed; None for those of the companion that is there."""
+    columns: ColumnChoice | None = None
+    """Which columns are indexed, and how; None for those of the companion that is there."""
+    where: str | None = None
+    """Which partitions are indexed; None for all, or for those of the companion that is there."""
     format: str | None = None
     """`delta` or `parquet`; None for what lies there."""
     version: int | None = None
@@ -75,6 +76,13 @@ def _described(
             "place.",
             uri=log.uri,
         )
+    if known is not None and request.where not in (None, known.where):
+        partitions = "all partitions" if known.where is None else f"partitions WHERE {known.where}"
+        raise TableError(
+            f"{log.uri} is a companion that indexes {partitions}, and WHERE {request.where} is given now. "
+            "Leave the condition out, or make another companion elsewhere.",
+            uri=log.uri,
+        )
     if known is not None and request.columns is None:
         return known, None
     source = open_source(
@@ -85,7 +93,8 @@ def _described(
         source_id=uuid.uuid4().hex if known is None else known.source_id,
         schema=None if known is None else known.schema,
     )
-    asked = settings_for(source, request.columns, log.options)
+    among = None if known is None else known.on(source).spec.columns
+    asked = settings_for(source, request.columns, log.options, where=request.where, among=among)
     if known is not None and known.spec != asked.spec:
         there = ", ".join(f"{item.column} as {item.kind}" for item in known.spec.fields)
         raise TableError(

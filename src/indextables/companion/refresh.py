@@ -129,7 +129,7 @@ def _refreshed(
             f"{', '.join(settings.spec.columns)}. Make another companion for the columns it has now.",
             uri=log.uri,
         )
-    plan = plan_refresh(own.adds(), source.files, indexed, own.settings)
+    plan = plan_refresh(own.adds(), settings.files_of(source), indexed, own.settings)
     if isinstance(source, ParquetFiles):
         source = source.grown(item for group in plan.groups for item in group)
         settings = replace(settings, schema=source.columns.schema)
@@ -156,7 +156,7 @@ def planned_build(
 ) -> RefreshResult:
     """What the first refresh of a companion would do, which has not been made."""
     source = settings.opened(log.options, log.runtime, version)
-    plan = plan_refresh((), source.files, settings.on(source), log.options)
+    plan = plan_refresh((), settings.files_of(source), settings.on(source), log.options)
     return _result(log, source, plan, "dry_run", f"{_counted(plan)} would be indexed")
 
 
@@ -206,6 +206,7 @@ def status_of(log: TransactionLog) -> CompanionStatus:
     source = settings.open(own)
     indexed = settings.on(source)
     live = {item.key for item in source.files}
+    to_index = {item.key for item in settings.files_of(source)}
     adds = own.adds()
     answering = [add for add in adds if indexed.answers(indexed_types(add))]
     covered = {key for add in answering for key in covered_keys(add)}
@@ -216,9 +217,10 @@ def status_of(log: TransactionLog) -> CompanionStatus:
         table_path=log.uri,
         source_path=source.uri,
         source_version=source.version,
-        indexed_version=source.version if live <= covered else indexed_version,
+        indexed_version=source.version if to_index <= covered else indexed_version,
         files_indexed=len(covered & live),
-        files_stale=len(live - covered),
+        files_stale=len(to_index - covered),
+        files_left_out=len(live - to_index - covered),
         files_gone=len(every - live),
         splits=len(adds),
         index_bytes=sum(add.size for add in adds),

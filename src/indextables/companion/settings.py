@@ -13,12 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.companion.source import FORMATS, ParquetFiles, Source, open_source
+from indextables.companion.source import FORMATS, ParquetFiles, Source, SourceFile, in_partitions, open_source
 from indextables.errors import OptionError, SchemaError, TableError
-from indextables.index.settings import IndexSpec, from_options
+from indextables.index.settings import TEXT, IndexSpec, from_options, is_text
 from indextables.log.history import Moment, moment_of
 from indextables.log.snapshot import Snapshot
 from indextables.model.fields import schema_from_json, schema_to_json
+from indextables.model.names import require_name
 from indextables.ops.foreign_rows import SOURCE_PROPERTY
 from indextables.ops.table_settings import settings_of
 from indextables.options import Options
@@ -29,6 +30,8 @@ ID_PROPERTY = "companion.id"
 """The id of the source; for files without a log, one that was made up for them."""
 SCHEMA_PROPERTY = "companion.schema"
 """The columns of files without a log, as the last refresh found them."""
+WHERE_PROPERTY = "companion.where"
+"""The condition on partition columns that files have to meet to be indexed; the others are only read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class CompanionSettings:
     """The indexed columns, by their names in the files of the source."""
     schema: pa.Schema | None = None
     """The columns of files without a log."""
+    where: str | None = None
+    """Which partitions are indexed; None for all of them."""
 
     @classmethod
     def of(cls, own: Snapshot) -> CompanionSettings:
@@ -73,12 +78,15 @@ class CompanionSettings:
             )
         stored = properties.get(SCHEMA_PROPERTY)
         schema = schema_from_json(stored) if stored else None
-        return cls(source, kind, properties.get(ID_PROPERTY) or "", settings_of(own), schema)
+        where = properties.get(WHERE_PROPERTY)
+        return cls(source, kind, properties.get(ID_PROPERTY) or "", settings_of(own), schema, where)
 
     def properties(self) -> dict[str, str]:
         """The properties that say it."""
         stored = {} if self.schema is None else {SCHEMA_PROPERTY: schema_to_json(self.schema)}
+        chosen = {} if self.where is None else {WHERE_PROPERTY: self.where}
         return {
+            **chosen,
             SOURCE_PROPERTY: self.source,
             FORMAT_PROPERTY: self.format,
             ID_PROPERTY: self.source_id,
@@ -107,6 +115,10 @@ class CompanionSettings:
             schema=self.schema,
         )
 
+    def files_of(self, source: Source) -> Sequence[SourceFile]:
+        """The live files of the source that are to be indexed."""
+        return source.files if self.where is None else in_partitions(source, self.where)
+
     def on(self, source: Source) -> Indexed:
         """The indexed columns as a version of the source has them."""
         columns = source.columns
@@ -121,15 +133,73 @@ class CompanionSettings:
         return Indexed(IndexSpec(tuple(fields)), names, types)
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """The columns that a caller wants indexed, by the names that the source has now."""
+
+    kinds: Mapping[str, str]
+    """How columns are indexed; those that are chosen otherwise and not here are indexed as text."""
+    include: tuple[str, ...] | None = None
+    """These and no others."""
+    exclude: tuple[str, ...] | None = None
+    """Every column of text but these."""
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, str] | Sequence[str] | None, exclude: Sequence[str] | None = None
+    ) -> ColumnChoice | None:
+        """The choice by Python's arguments, `{"message": "text"}` or names; None if there are none."""
+        if columns is None and exclude is None:
+            return None
+        excluded = None if exclude is None else _names(exclude)
+        if columns is None or isinstance(columns, Mapping):
+            return cls(columns or {}, None, excluded)
+        return cls({}, _names(columns), excluded)
+
+    def kinds_in(self, source: Source, among: Sequence[str] | None = None) -> Mapping[str, str]:
+        """The chosen columns of a source and how each is indexed.
+
+        `among` are the columns of a companion that is there: columns of text that the source has since then
+        need not be excluded, and are not indexed.
+        """
+        if self.include is None and self.exclude is None:
+            return self.kinds
+        columns = source.columns
+        names = columns.schema.names
+        kinds = {require_name(names, name): kind for name, kind in self.kinds.items()}
+        excluded = {require_name(names, name) for name in self.exclude or ()}
+        if self.include is not None:
+            chosen = [require_name(names, name) for name in self.include]
+        else:
+            texts = [item.name for item in columns.schema if is_text(item.type)]
+            chosen = [*kinds, *(name for name in texts if name not in columns.partition_columns)]
+            if among is not None:
+                chosen = [name for name in chosen if name in among]
+        left_out = sorted(kinds.keys() - {*chosen} | kinds.keys() & excluded)
+        if left_out:
+            raise OptionError(
+                f"{', '.join(left_out)}: how to index it is said, and it is not among the columns to index",
+                column=left_out[0],
+            )
+        return {name: kinds.get(name, TEXT) for name in chosen if name not in excluded}
+
+
+def _names(columns: Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
 def settings_for(
-    source: Source, columns: Mapping[str, str] | Sequence[str] | None, options: Options
+    source: Source,
+    choice: ColumnChoice | None,
+    options: Options,
+    *,
+    where: str | None = None,
+    among: Sequence[str] | None = None,
 ) -> CompanionSettings:
-    """The settings of a new companion: columns as `{"message": "text"}`, or names of columns of text."""
-    if isinstance(columns, str):
-        columns = (columns,)
-    kinds: Mapping[str, Any] = (
-        columns if isinstance(columns, Mapping) else dict.fromkeys(columns or (), "text")
-    )
+    """The settings of a companion that indexes some columns, of all partitions or some; see `kinds_in`."""
+    kinds: Mapping[str, Any] = {} if choice is None else choice.kinds_in(source, among)
+    if where is not None:
+        in_partitions(source, where)
     indexing = replace(options.indexing, typemap={**options.indexing.typemap, **kinds})
     spec = from_options(replace(Options(), indexing=indexing), source.columns.schema)
     if not spec.fields:
@@ -144,7 +214,7 @@ def settings_for(
                 column=item.column,
             )
     schema = source.columns.schema if isinstance(source, ParquetFiles) else None
-    return CompanionSettings(source.uri, source.format, source.id, physical_spec(spec, source), schema)
+    return CompanionSettings(source.uri, source.format, source.id, physical_spec(spec, source), schema, where)
 
 
 def _described(spec: IndexSpec, column: str) -> str:

@@ -26,8 +26,11 @@ from indextables.model.actions import MetadataAction, ProtocolAction
 from indextables.model.fields import normalise_schema, schema_to_json
 from indextables.ops.delta.data_file import NAMES, DataFile, StoredFile, data_files
 from indextables.ops.delta.scan import count, require_schema
+from indextables.ops.rewrite.drop_partitions import require_partition_columns
 from indextables.ops.write.evolution import evolved
 from indextables.options import Options
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.tree import Node
 from indextables.runtime import Runtime, in_threads
@@ -294,6 +297,22 @@ def open_source(
             "version and as_of"
         )
     return ParquetFiles(store, source_id, schema)
+
+
+def in_partitions(source: Source, where: str) -> Sequence[SourceFile]:
+    """The live files whose partition values make a condition true; one on other columns is an error."""
+    columns = source.columns
+    node = require_partition_columns(
+        as_node(where, columns.schema), columns.partition_columns, source.uri, " Index the other columns too."
+    )
+    # A value that is not of its column's type is no value a condition could be true for.
+    values = [item.file.partition_values or {} for item in source.files]
+    partitions = pa.schema([columns.schema.field(name) for name in columns.partition_columns])
+    rows = pa.Table.from_pylist(
+        [{name: row.get(name) for name in partitions.names} for row in values], partitions
+    )
+    matches = mask(node, rows, columns.schema).to_pylist()
+    return [item for item, matching in zip(source.files, matches, strict=True) if matching]
 
 
 def _key(*parts: object) -> bytes:

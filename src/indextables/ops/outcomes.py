@@ -133,6 +133,8 @@ class CompanionStatus(Reported):
     files_indexed: int
     files_stale: int
     """Live files that are not indexed yet: a search reads their rows."""
+    files_left_out: int
+    """Live files of partitions that are not to be indexed: a search reads their rows."""
     files_gone: int
     """Files that are indexed and gone: a search leaves their rows out."""
     splits: int

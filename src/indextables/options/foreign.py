@@ -27,7 +27,7 @@ INSTEAD = {
     "prewarm.": _PREWARM,
     "indexwriter.": _WRITER,
     "write.arrowffi.": _WRITER,
-    "companion.": "companion indexes are not built here; search the Delta table itself, with DeltaTable.open",
+    "companion.": "a companion is made by BUILD INDEXTABLES COMPANION or it.companion, whose clauses say it",
 }
 """The beginning of a key, in lower case and without its prefix, and what to do instead."""
 

@@ -67,12 +67,14 @@ from indextables.sql.select.run import is_select, run_select
 
 if TYPE_CHECKING:
     from indextables.companion import make as companion_build
+    from indextables.companion import settings as companion_settings
     from indextables.log.delta import snapshot as delta_snapshot
     from indextables.log.delta.snapshot import DeltaSnapshot
     from indextables.log.snapshot import Snapshot
     from indextables.ops.delta import describe as describe_delta
 else:
     companion_build = later("indextables.companion.make")
+    companion_settings = later("indextables.companion.settings")
     delta_snapshot = later("indextables.log.delta.snapshot")
     describe_delta = later("indextables.ops.delta.describe")
 
@@ -155,9 +157,12 @@ def run(
 
 def _companion(command: BuildCompanion, options: Options, runtime: Runtime, progress: Progress) -> pa.Table:
     log = TransactionLog.open(command.at, options, runtime=runtime)
+    named = command.columns or command.include or command.exclude
+    columns = companion_settings.ColumnChoice(dict(command.columns), command.include, command.exclude)
     request = companion_build.BuildRequest(
         command.source,
-        dict(command.columns) or None,
+        columns if named else None,
+        command.where,
         format=command.format,
         version=command.from_version,
         dry_run=command.dry_run,

@@ -12,6 +12,7 @@ import pytest
 import indextables as it
 from indextables.errors import (
     CommandError,
+    Error,
     NotATableError,
     OptionError,
     SchemaError,
@@ -501,3 +502,60 @@ def test_build_for_what_is_not_there_or_cannot_be_indexed(source, tmp_path):
         it.sql(f"BUILD INDEXTABLES COMPANION FOR '{source.path}' AT LOCATION '{source.index}'")
     with pytest.raises(OptionError, match="at least one column"):
         it.sql(build(source))
+
+
+@pytest.fixture
+def by_day(tmp_path):
+    """Parquet files in two partitions."""
+    root = tmp_path / "files"
+    for day in ("2026-01-01", "2026-01-02"):
+        (root / f"day={day}").mkdir(parents=True)
+        pq.write_table(rows(100), root / f"day={day}" / "a.parquet")
+    return str(root)
+
+
+def test_only_some_partitions_are_indexed_and_all_are_found(by_day, tmp_path):
+    at = str(tmp_path / "index")
+    companion = it.companion(by_day, at, ["message"], where="day >= '2026-01-02'")
+    status = companion.status()
+    assert (status.files_indexed, status.files_stale, status.files_left_out) == (1, 0, 1)
+    table = it.open(at)
+    assert table.count(query="disk") == 6
+    assert (table.last_scan.coverage.indexed, table.last_scan.coverage.scanned) == (1, 1)
+    assert companion.refresh().status == "no_action"
+    assert it.companion(by_day, at).status() == status
+    with pytest.raises(TableError, match="indexes partitions WHERE day >= '2026-01-02', and WHERE day > '1'"):
+        it.companion(by_day, at, where="day > '1'")
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"), [("id > 3", "id cannot be used to choose partitions"), ("nowhere = 1", "nowhere")]
+)
+def test_partitions_are_chosen_by_partition_columns(by_day, tmp_path, where, problem):
+    with pytest.raises(Error, match=problem):
+        it.companion(by_day, str(tmp_path / "index"), ["message"], where=where)
+    assert not (tmp_path / "index").exists()
+
+
+def test_columns_of_text_are_excluded(by_day, tmp_path):
+    at = str(tmp_path / "index")
+    it.companion(by_day, at, {"level": "string"}, exclude=["MESSAGE"])
+    assert it.open(at).count(query="ERROR") == 6
+    assert it.open(at).count(query="disk") == 0
+    assert it.companion(by_day, at, {"level": "string"}, exclude=["message"])
+    with pytest.raises(OptionError, match="level: how to index it is said"):
+        it.companion(by_day, str(tmp_path / "other"), {"level": "string"}, exclude=["level"])
+
+
+def test_build_takes_columns_and_partitions(by_day, tmp_path):
+    build = f"BUILD INDEXTABLES COMPANION FOR PARQUET '{by_day}'"
+    one, other = str(tmp_path / "one"), str(tmp_path / "other")
+    clauses = "INDEXING MODES ('level':'string') INCLUDE COLUMNS (message, level) WHERE day = '2026-01-01'"
+    (row,) = it.sql(f"{build} {clauses} AT LOCATION '{one}'").to_pylist()
+    assert (row["status"], row["parquet_files_indexed"]) == ("success", 1)
+    assert it.open(one).count(query="message:disk AND level:ERROR") == 6
+    (row,) = it.sql(f"{build} AT LOCATION '{one}'").to_pylist()
+    assert row["status"] == "no_action"
+    it.sql(f"{build} EXCLUDE COLUMNS (level) AT LOCATION '{other}'")
+    assert it.open(other).count(query="disk") == 6
+    assert it.open(other).count(query="ERROR") == 0

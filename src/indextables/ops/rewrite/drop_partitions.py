@@ -7,6 +7,7 @@ versions can still be read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,18 +40,24 @@ class DropPlan:
 
 def require_partition_condition(where: Any, snapshot: Snapshot, advice: str = "") -> Node:
     """The condition as a tree; an error with the advice if it uses anything but partition columns."""
-    node = snapshot.filter_of(where)
+    return require_partition_columns(
+        snapshot.filter_of(where), snapshot.partition_columns, snapshot.store.uri, advice
+    )
+
+
+def require_partition_columns(
+    node: Node | None, partition_columns: Sequence[str], uri: str, advice: str = ""
+) -> Node:
+    """The condition, if it uses partition columns alone; else an error with the advice."""
     if node is None:
         raise PredicateError("a condition on partition columns is needed, such as WHERE day = '2024-01-01'")
-    if not snapshot.partition_columns:
-        raise PredicateError(
-            f"{snapshot.store.uri} is not partitioned, so no partitions can be chosen.{advice}"
-        )
-    others = sorted(columns_needed(node, snapshot.partition_columns).statistics)
+    if not partition_columns:
+        raise PredicateError(f"{uri} is not partitioned, so no partitions can be chosen.{advice}")
+    others = sorted(columns_needed(node, partition_columns).statistics)
     if others:
         raise PredicateError(
             f"{', '.join(others)} cannot be used to choose partitions; the partition columns are "
-            f"{', '.join(snapshot.partition_columns)}.{advice}",
+            f"{', '.join(partition_columns)}.{advice}",
             columns=others,
         )
     return node

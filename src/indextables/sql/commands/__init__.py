@@ -39,6 +39,12 @@ class BuildCompanion(Struct, frozen=True):
     at: str
     columns: tuple[tuple[str, str], ...] = ()
     """Columns and how each is indexed; none for a companion that is there."""
+    include: tuple[str, ...] | None = None
+    """Index these columns and no others."""
+    exclude: tuple[str, ...] | None = None
+    """Index every column of text but these."""
+    where: str | None = None
+    """Index the files of these partitions alone."""
     from_version: int | None = None
     dry_run: bool = False
 

@@ -75,6 +75,8 @@ _EXPECTED = {
     "DRY_RUN": "DRY RUN",
     "IF_EXISTS": "IF EXISTS",
     "INDEXING_MODES": "INDEXING MODES",
+    "FROM_VERSION": "FROM VERSION",
+    "AT_LOCATION": "AT LOCATION",
     "COLON": ":",
 }
 
@@ -312,7 +314,13 @@ def _build_companion(tree: Tree[Token], text: str) -> BuildCompanion:
     modes = [list(mode.find_data("string")) for mode in tree.find_data("mode")]
     columns = tuple((_path(name, text), _path(mode, text).lower()) for name, mode in modes)
     version = next((_number(part, "version", text) for part in tree.find_data("from_version")), None)
-    return BuildCompanion(source, kind, at_location, columns, version, any(tree.find_data("dry_run")))
+    include, exclude = (
+        next((_columns(part) for part in tree.find_data(word)), None) for word in ("include", "exclude")
+    )
+    return BuildCompanion(
+        source, kind, at_location, columns, include, exclude, _where(tree, text), version,
+        any(tree.find_data("dry_run")),
+    )  # fmt: skip
 
 
 def _is_string(part: Any) -> bool:
