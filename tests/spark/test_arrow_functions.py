@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -46,8 +47,13 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def shown(*arrays: pa.Array) -> pa.Array:
-    return pa.array([repr([array[at].as_py() for array in arrays]) for at in range(len(arrays[0]))])
+def make_shown() -> Callable[..., pa.Array]:
+    """A function inside another is sent whole: workers that were not started here cannot import this module."""
+
+    def shown(*arrays: pa.Array) -> pa.Array:
+        return pa.array([repr([array[at].as_py() for array in arrays]) for at in range(len(arrays[0]))])
+
+    return shown
 
 
 @pytest.mark.core
@@ -56,6 +62,7 @@ def test_a_function_is_given_every_value_as_the_table_has_it(spark, tmp_path):
     table = pa.table(COLUMNS)
     it.write(path, table)
     rows = spark.read.format("indextables").load(path)
+    shown = make_shown()
     function = arrow_udf(shown, "string", table.schema.types)
     computed = [row[0] for row in rows.select(function(*table.schema.names)).collect()]
     assert sorted(computed) == sorted(shown(*table.columns).to_pylist())
@@ -64,7 +71,7 @@ def test_a_function_is_given_every_value_as_the_table_has_it(spark, tmp_path):
 @pytest.mark.core
 def test_a_function_of_no_rows_gives_none(spark):
     none = spark.createDataFrame([], "text string")
-    assert none.select(arrow_udf(shown, "string", [pa.string()])("text")).collect() == []
+    assert none.select(arrow_udf(make_shown(), "string", [pa.string()])("text")).collect() == []
 
 
 @pytest.mark.core

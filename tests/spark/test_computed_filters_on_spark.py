@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 import unicodedata
 from contextlib import suppress
 from decimal import Decimal
@@ -15,6 +16,7 @@ import indextables as it
 from indextables.errors import PredicateError
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
+from indextables.spark.versions import installed
 from support.alike import session_zone
 
 pytestmark = pytest.mark.usefixtures("ansi_rules")
@@ -141,6 +143,10 @@ FIXED = [
 ]  # fmt: skip
 
 
+# A double that no bigint holds: Spark before 4.3 rounds it to the largest or the smallest, by ANSI rules too.
+ROUNDING_FAILS = re.compile(r"(floor|ceil)\(.*\) fails for row")
+
+
 def drawn(rng: random.Random) -> str:
     """A condition with a computed value on each side."""
 
@@ -180,10 +186,12 @@ def drawn(rng: random.Random) -> str:
 @pytest.mark.parametrize("zone", ["UTC", NEW_YORK])
 def test_a_computed_filter_means_the_same_in_python_and_in_spark(spark, tmp_path, zone):
     """H11: for texts that are written out and texts that are drawn; what fails, fails in both."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     from indextables.spark.read.filters import condition
 
+    failures = (PySparkException, Py4JJavaError)  # the second is how 3.5 says that a task failed
     rng = random.Random(f"computed {zone}")
     data = rows(rng, 120, extremes=zone == "UTC")
     table = it.Table.create(tmp_path / "t", SCHEMA)
@@ -197,7 +205,7 @@ def test_a_computed_filter_means_the_same_in_python_and_in_spark(spark, tmp_path
         for text in texts:
             try:
                 theirs = sorted(row.id for row in frame.filter(text).select("id").collect())
-            except PySparkException as error:
+            except failures as error:
                 theirs = type(error).__name__
             try:
                 ours = sorted(table.scan(text, columns=["id"]).read_all()["id"].to_pylist())
@@ -207,13 +215,15 @@ def test_a_computed_filter_means_the_same_in_python_and_in_spark(spark, tmp_path
                 refused.append(text)
             elif isinstance(ours, str) and "IS NULL" in text:
                 continue  # Spark leaves out what it knows not to be null, and its failures with it
+            elif isinstance(ours, str) and installed() < (4, 3) and ROUNDING_FAILS.match(ours):
+                continue
             elif isinstance(ours, str) != isinstance(theirs, str) or (
                 isinstance(ours, list) and ours != theirs
             ):
                 differences.append((text, ours, theirs))
         for text in FIXED[::4]:
             # The tree as a condition of Spark, as `to_df(where=...)` makes it of an expression.
-            with suppress(PySparkException, PredicateError):
+            with suppress(*failures, PredicateError):
                 theirs = frame.filter(text).count()
                 ours = frame.filter(condition(as_node(text, SCHEMA, zone))).count()
                 if ours != theirs:
@@ -246,4 +256,8 @@ def test_upper_and_lower_case_are_those_of_spark_for_every_character(spark, tmp_
     rows = pq.read_table(tmp_path / "cased")
     assert rows.num_rows == len(texts)
     node = as_node("lower(s) <> low OR upper(s) <> up", rows.schema)
-    assert rows.filter(mask(node, rows, rows.schema)).to_pylist() == []
+    different = rows.filter(mask(node, rows, rows.schema)).to_pylist()
+    if installed() < (4, 2):
+        # Its Unicode is older: letters that came later keep their case in Spark.
+        different = [row for row in different if len({row[name][-1] for name in ("s", "low", "up")}) > 1]
+    assert different == []

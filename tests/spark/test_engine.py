@@ -23,6 +23,7 @@ from indextables.spark.session import runtime_of
 from indextables.storage.store import open_store
 from support.deltahistories import PARSED, PREDICATES, keys_of, live_of, random_log
 from support.deltatables import LOG, DeltaLog, add, remove, schema_string, vector
+from support.spark_versions import needs
 
 pytestmark = pytest.mark.spark
 
@@ -199,6 +200,7 @@ def test_only_kept_files_leave_the_executors(spark, many, typed):
     assert frame.count() == local.files.num_rows
 
 
+@needs("filters that reach Parquet past a column of Python's")
 def test_typed_statistics_are_tested_by_the_parquet_reader(spark, many):
     """K6: comparisons reach Parquet's own row-group filter."""
     from indextables.predicate.build.from_sql import as_node

@@ -14,6 +14,7 @@ SINCE = {
     "DataFrame.mergeInto": (4, 0),
     "functions written in SQL": (4, 0),
     "MERGE with schema evolution": (4, 1),
+    "filters that reach Parquet past a column of Python's": (4, 1),
     "data sources in Python, which say what to do": (4, 0),
     "the steps of MERGE INTO in the order of the architecture page": (4, 3),
 }
