@@ -201,6 +201,27 @@ def test_what_makes_no_sense_is_refused(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "at", "expected"),
+    [
+        ("REPAIR INDEXFILES TRANSACTION LOG '/a'\nAT LOCATON '/b'", (2, 4), ("LOCATION",)),
+        ("REPAIR INDEXFILES TRANSACTION LOG '/a' AT", (1, 42), ("LOCATION",)),
+        ("MERGE SPLITS t DRY RUNN", (1, 20), ("RUN",)),
+        ("MERGE SPLITS t TARGET\nSIZ 3", (2, 1), ("SIZE",)),
+        ("MERGE SPLITS t MAX SOURCE SPLIT 3", (1, 27), ("SPLITS PER MERGE",)),
+        ("MERGE SPLITS t MAX", (1, 19), ("DEST SPLITS", "SOURCE SPLITS PER MERGE")),
+        ("PURGE INDEXTABLE t OLDER 3 DAYS", (1, 26), ("THAN",)),
+        ("BUILD INDEXTABLES COMPANION FOR DELTA '/a' INDEXING MODE ()", (1, 53), ("MODES",)),
+        ("BUILD INDEXTABLES COMPANION FOR DELTA '/a' FROM VERSON 3", (1, 49), ("VERSION",)),
+    ],
+)
+def test_a_phrase_with_a_wrong_word_is_blamed_on_that_word(text, at, expected):
+    with pytest.raises(CommandError) as error:
+        parse_command(text)
+    assert (error.value.line, error.value.column) == at
+    assert error.value.expected == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "REPAIR TABLE t",

@@ -161,15 +161,9 @@ def parse_command(text: str) -> Command:
     except lark.UnexpectedToken as error:
         ended = error.token.type == "$END"
         at = len(blanked.rstrip()) if ended else error.token.start_pos or 0
-        problem = _TOO_EARLY if ended else f"unexpected {_shown(str(error.token))}"
-        expected = _expected(error.accepts or error.expected, first=not blanked[:at].strip())
-        raise _failure(blanked, at, problem, expected) from error
+        raise _unexpected(blanked, at, error.accepts or error.expected) from error
     except lark.UnexpectedCharacters as error:
-        at = error.pos_in_stream
-        open_quote = blanked[at] in "'\"`"
-        problem = "this quote is not closed" if open_quote else f"unexpected {_shown(blanked[at:])}"
-        expected = _expected(error.allowed or (), first=not blanked[:at].strip())
-        raise _failure(blanked, at, problem, expected) from error
+        raise _unexpected(blanked, error.pos_in_stream, error.allowed or ()) from error
     except lark.UnexpectedEOF as error:
         raise _failure(blanked, len(blanked.rstrip()), _TOO_EARLY, ()) from error
     return _command(tree.children[0], blanked)
@@ -226,6 +220,33 @@ def _block_end(text: str, start: int) -> int:
         if depth == 0:
             return edge.end()
     raise _failure(text, start, "this comment is not closed", ("*/",))
+
+
+def _unexpected(text: str, at: int, terminals: Iterable[str]) -> CommandError:
+    """The error for what stands there; of a phrase that was begun, such as AT LOCATION, for its wrong word."""
+    expected = _expected(terminals, first=not text[:at].strip())
+    begun = {phrase: _begun(text, at, phrase) for phrase in expected if phrase.isupper()}
+    wrong = max((place for place, _ in begun.values()), default=at)
+    if wrong > at:
+        at, expected = wrong, tuple(rest for place, rest in begun.values() if place == wrong)
+    lexeme = _LEXEME_OR_BRACKET.match(text.rstrip(), at)
+    if lexeme is None:
+        problem = _TOO_EARLY
+    elif lexeme.group() in ("'", '"', "`"):
+        problem = "this quote is not closed"
+    else:
+        problem = f"unexpected {_shown(text[at:])}"
+    return _failure(text, at, problem, expected)
+
+
+def _begun(text: str, at: int, phrase: str) -> tuple[int, str]:
+    """Where a phrase whose first words stand at a place goes on otherwise, and the words it lacks there."""
+    words = phrase.split()
+    start, end = at, len(text.rstrip())
+    while words and _WORD.match(text, at)[0].upper() == words[0]:  # type: ignore[index]
+        at = min(_SPACE.match(text, at + len(words[0])).end(), end)  # type: ignore[union-attr]
+        words = words[1:]
+    return (at, " ".join(words)) if words else (start, phrase)
 
 
 def _failure(text: str, at: int, problem: str, expected: tuple[str, ...]) -> CommandError:
