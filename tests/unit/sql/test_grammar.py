@@ -156,7 +156,7 @@ def test_sizes_are_bytes_or_carry_a_unit(written, size):
 @pytest.mark.parametrize(
     ("text", "line", "column", "expected"),
     [
-        ("REPAIR INDEXFILES TRANSACTION LOG '/a'\n  AT LOCATON '/b'", 2, 3, "AT LOCATION"),
+        ("REPAIR INDEXFILES TRANSACTION LOG '/a'\n  AT LOCATON '/b'", 2, 6, "LOCATION"),
         ("REPAIR INDEXFILES TRANSACTION LOG /a AT LOCATION '/b'", 1, 35, "a quoted path"),
         ("MERGE SPLITS", 1, 13, "a quoted path"),
         ("MERGE SPLITS '/t' TARGT SIZE 1", 1, 19, "TARGET SIZE"),

@@ -223,7 +223,7 @@ def _block_end(text: str, start: int) -> int:
 
 
 def _unexpected(text: str, at: int, terminals: Iterable[str]) -> CommandError:
-    """The error for what stands there; of a phrase that was begun, such as AT LOCATION, for its wrong word."""
+    """The error for what stands there; of a phrase that was begun, such as DRY RUN, for its wrong word."""
     expected = _expected(terminals, first=not text[:at].strip())
     begun = {phrase: _begun(text, at, phrase) for phrase in expected if phrase.isupper()}
     wrong = max((place for place, _ in begun.values()), default=at)
