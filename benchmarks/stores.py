@@ -35,7 +35,7 @@ TRIPS = {
     "top ten of one split": 7,
     "delete one row of 50 splits": 8,
     "purge 1,000 orphans": 17,
-    "merge 20 splits": 9,
+    "merge 20 splits": 8,
 }
 """How many requests each verb may make one after the other."""
 

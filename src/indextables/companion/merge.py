@@ -39,7 +39,9 @@ from indextables.split.open_splits import damaged, open_index
 def merge_splits(log: TransactionLog, request: MergeRequest, progress: Progress = silent) -> MergeResult:
     """Turn small splits into larger ones, of a table with rows or of a companion."""
     own = log.snapshot(max_staleness_s=0)
-    return _run(log, own, request, progress) if is_companion(own) else run_merge(log, request, progress)
+    if is_companion(own):
+        return _run(log, own, request, progress)
+    return run_merge(log, request, progress, own)
 
 
 def _run(log: TransactionLog, own: Snapshot, request: MergeRequest, progress: Progress) -> MergeResult:

@@ -130,23 +130,28 @@ def is_outdated(spec: IndexSpec, add: AddAction) -> bool:
     )
 
 
-def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = silent) -> MergeResult:
+def run_merge(
+    log: TransactionLog, request: MergeRequest, progress: Progress = silent, newest: Snapshot | None = None
+) -> MergeResult:
     """Merge what the plan says, in one commit; failures are recorded in another.
 
     If another writer deletes or changes rows of a source meanwhile, the merge is planned and done again.
+    `newest` is the version to plan on, from a caller who has just looked.
     """
     for _ in range(_MOST_RUNS - 1):
         try:
-            return _merge_once(log, request, progress)
+            return _merge_once(log, request, progress, newest or log.snapshot(max_staleness_s=0))
         except ConflictError as lost:
             if not lost.fields.get(CHANGED_ROWS):
                 raise
             _log.info("%s: %s; merging again", log.uri, lost)
-    return _merge_once(log, request, progress)
+            newest = None
+    return _merge_once(log, request, progress, log.snapshot(max_staleness_s=0))
 
 
-def _merge_once(log: TransactionLog, request: MergeRequest, progress: Progress) -> MergeResult:
-    snapshot = log.snapshot(max_staleness_s=0)
+def _merge_once(
+    log: TransactionLog, request: MergeRequest, progress: Progress, snapshot: Snapshot
+) -> MergeResult:
     require_writable(snapshot)
     plan_of = plan_by_log if request.by_levels else plan_for
     plan = plan_of(snapshot, request, log.runtime.clock.now_ms())
