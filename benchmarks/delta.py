@@ -6,7 +6,8 @@ before: sessions live long, and the first query of a JVM costs seconds whatever
 it asks. `growth` is what the driver's Python (resident memory, at its peak) and
 its JVM (heap that a collection leaves) grew by during the question, measured on
 a cluster of two workers in processes of their own, where the driver's JVM does
-nothing but drive. `scan` reads rows without Spark: of a size, so many rows.
+nothing but drive; `executor_mb` is the most that one of the workers had resident,
+its JVM and its Python together, of a heap of 2 GB that Java fills before it collects. `scan` reads rows without Spark: of a size, so many rows.
 """
 
 from __future__ import annotations
@@ -160,7 +161,9 @@ def _on_spark(
                 "jvm_cpu_s": round(_cpu_seconds() - worked, 2),
             }
             after = _memory(spark)
-            return {**facts, **{f"{name}_growth_mb": round(after[name] - before[name]) for name in before}}
+            workers = {"executor_mb": round(after.pop("executor"))} if "executor" in after else {}
+            grown = {f"{name}_growth_mb": round(after[name] - before[name]) for name in after}
+            return {**facts, **grown, **workers}
 
         return operation
 
@@ -168,15 +171,22 @@ def _on_spark(
 
 
 def _memory(spark: Any, *, begins: bool = False) -> dict[str, float]:
-    """Megabytes: the peak of this process since a measurement began, and of the driver's JVM heap and process."""
-    if begins:
-        # What was needed before, to warm the session, must not hide what the question needs.
-        Path("/proc/self/clear_refs").write_text("5")
+    """Megabytes: peaks since a measurement began, of this process, the driver's JVM and the largest executor, and the heap."""
     import psutil
 
     java = [child for child in psutil.Process().children(recursive=True) if "java" in child.name()]
     driver = [child for child in java if "SparkSubmit" in " ".join(child.cmdline())] or java
+    executors = [child for child in java if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline())]
+    if begins:
+        # What was needed before, to warm the session, must not hide what the question needs.
+        for process in (os.getpid(), *(one.pid for one in executors)):
+            Path(f"/proc/{process}/clear_refs").write_text("5")
     found = {"python": _peak(os.getpid()), "jvm": _peak(driver[0].pid)}
+    if executors:
+        found["executor"] = max(
+            _peak(one.pid) + sum(_peak(worker.pid) for worker in one.children(recursive=True))
+            for one in executors
+        )
     bean = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getMemoryMXBean()  # noqa: SLF001
     bean.gc()
     found["heap"] = bean.getHeapMemoryUsage().getUsed() / (1 << 20)
