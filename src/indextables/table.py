@@ -448,12 +448,19 @@ class Table(Handle["Snapshot"]):
 
     def purge(
         self, *, older_than_hours: float | None = None, log_retention_hours: float | None = None,
-        dry_run: bool = False,
+        dry_run: bool = False, inventory: Any = None, lite: bool = False,
     ) -> outcomes.PurgeResult:  # fmt: skip
-        """Delete split files that no version needs any more."""
-        from indextables.ops.maintain.purge import PurgeRequest, run_purge
+        """Delete split files that no version needs any more.
 
-        request = PurgeRequest(older_than_hours, log_retention_hours, dry_run)
+        The table is listed, unless there is an `inventory` of its files: rows, or the path of a Parquet
+        file, with path, size and modification_time. With `lite` only files that the log names are looked at.
+        """
+        from indextables.ops.maintain.purge import PurgeRequest, run_purge
+        from indextables.ops.write.data import to_arrow
+
+        if not isinstance(inventory, str | os.PathLike | None):
+            inventory = to_arrow(inventory)
+        request = PurgeRequest(older_than_hours, log_retention_hours, dry_run, inventory=inventory, lite=lite)
         return run_purge(self._writable(), request, in_notebook())
 
     def checkpoint(self) -> outcomes.CheckpointResult:

@@ -171,13 +171,17 @@ def _hours(_ctx: click.Context, _param: click.Parameter, value: str | None) -> i
     callback=_hours,
     help="First delete log files older than this, such as 30d.",
 )
+@click.option("--inventory", metavar="FILE", help="A Parquet file that lists the files of the table.")
+@click.option("--lite", is_flag=True, help="Look only at files that the log names.")
 @dry_run_flag
 @verb
 def purge(
-    table: str, older_than: int | None, log_retention: int | None, dry_run: bool, settings: Flags
-) -> None:
+    table: str, *, older_than: int | None, log_retention: int | None, inventory: str | None, lite: bool,
+    dry_run: bool, settings: Flags,
+) -> None:  # fmt: skip
     """Delete data files that no version of the table needs."""
-    run_command(commands.Purge(TableName(table), older_than, log_retention, dry_run), settings)
+    command = commands.Purge(TableName(table), older_than, log_retention, dry_run, inventory, lite)
+    run_command(command, settings)
 
 
 @click.command()

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable
 from indextables.errors import MissingSplitError, NotFoundError
 from indextables.log.segment import PURGE_MARK
 from indextables.log.state import LogSource
-from indextables.model.actions import Action, AddAction
+from indextables.model.actions import Action, AddAction, RemoveAction
 from indextables.runtime import in_threads
 from indextables.storage.deletion_vectors import unique_id, vector_file
 from indextables.storage.store import Store, requests_at_once, resolve
@@ -60,9 +60,9 @@ def check_splits(
             )  # fmt: skip
 
 
-def files_of_vectors(adds: Iterable[AddAction]) -> list[str]:
-    """The paths of the files that hold the deletion vectors of some adds."""
-    ids = {vector for add in adds if (vector := unique_id(add.deletion_vector)) is not None}
+def files_of_vectors(files: Iterable[AddAction | RemoveAction]) -> list[str]:
+    """The paths of the files that hold the deletion vectors of some adds and removes."""
+    ids = {vector for file in files if (vector := unique_id(file.deletion_vector)) is not None}
     return sorted({file for one in ids if (file := vector_file(one)) is not None})
 
 

@@ -264,7 +264,10 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             )
             return merge_splits(log, merge, progress).to_arrow()
         case Purge():
-            request = PurgeRequest(command.older_than_hours, command.log_retention_hours, command.dry_run)
+            request = PurgeRequest(
+                command.older_than_hours, command.log_retention_hours, command.dry_run,
+                inventory=command.inventory, lite=command.lite,
+            )  # fmt: skip
             return run_purge(log, request, progress).to_arrow()
         case DropPartitions():
             return run_drop_partitions(log, command.where).to_arrow()

@@ -1,8 +1,11 @@
 """PURGE INDEXTABLE: what may go, what must stay, and what is only said in a dry run."""
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
-from indextables.errors import CorruptLogError, OptionError
+from indextables.errors import CorruptLogError, OptionError, SchemaError, StorageError
 from indextables.ops.maintain.purge import PurgeRequest, may_delete, plan_purge, retention_hours, run_purge
 from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.options import PurgeOptions
@@ -279,3 +282,108 @@ def test_temporaries_of_killed_writers_leave_the_log_directory(table, verb):
     assert young.exists()
     assert other.exists()
     assert table.live() == ["a.split"]
+
+
+def inventory_of(table, **changes) -> pa.Table:
+    """Every file below the table, as a store's own inventory lists them."""
+    files = sorted(path for path in table.root.rglob("*") if path.is_file())
+    columns = {
+        "path": [path.relative_to(table.root).as_posix() for path in files],
+        "size": [path.stat().st_size for path in files],
+        "modification_time": [round(path.stat().st_mtime * 1000) for path in files],
+    }
+    return pa.table({**columns, **changes})
+
+
+def orphaned(table, *names):
+    """A table with two live splits, a removed one that no version needs any more, and orphans."""
+    table.add("a.split", "b.split", "gone.split")
+    table.log.remove_files(["gone.split"])
+    run_truncate(table.handle())
+    for name in names:
+        table.file(name)
+    table.clock.pass_hours(200)
+
+
+def test_an_inventory_stands_for_a_listing(table, tmp_path):
+    orphaned(table, "orphan.split", "day=1/other.split")
+    pq.write_table(inventory_of(table), tmp_path / "inventory.parquet")
+    table.file("later.split")
+    table.clock.pass_hours(200)
+    dry = purge(table, inventory=str(tmp_path / "inventory.parquet"), dry_run=True)
+    assert dry.orphaned_files_found == 3, "what the inventory does not show stays"
+    result = purge(table, inventory=inventory_of(table))
+    assert result.orphaned_files_deleted == 4
+    assert table.live() == ["a.split", "b.split"]
+    assert purge(table, inventory=str(tmp_path / "inventory.parquet")).status == "SUCCESS", (
+        "they are gone already"
+    )
+
+
+def test_an_inventory_may_have_addresses_and_times_and_columns_of_others(table):
+    orphaned(table, "orphan.split")
+    rows = inventory_of(table)
+    rows = pa.table(
+        {
+            "path": [f"{table.handle().uri}/{path}" for path in rows["path"].to_pylist()]
+            + ["/elsewhere/x.split"],
+            "length": [*rows["size"].to_pylist(), 1],
+            "modificationTime": pa.array(
+                [*rows["modification_time"].to_pylist(), 0], pa.timestamp("ms", "UTC")
+            ),
+            "isDir": [False] * (rows.num_rows + 1),
+        }
+    )
+    assert purge(table, inventory=rows).orphaned_files_deleted == 2
+
+
+def test_files_without_a_known_age_and_young_ones_stay(table):
+    orphaned(table, "orphan.split")
+    ages = [None] * inventory_of(table).num_rows
+    rows = inventory_of(table, modification_time=pa.array(ages, pa.int64()))
+    with pytest.raises(StorageError, match="_transaction_log"):
+        purge(
+            table, inventory=inventory_of(table).filter(pc.ends_with(inventory_of(table)["path"], ".split"))
+        )
+    assert purge(table, inventory=rows).orphaned_files_found == 0
+    young = [table.clock.now_ms()] * rows.num_rows
+    assert purge(table, inventory=inventory_of(table, modification_time=young)).orphaned_files_found == 0
+
+
+def test_an_inventory_never_takes_a_table_below_this_one(table):
+    orphaned(table, "inner/_transaction_log/00000000000000000000.json", "inner/x.split", "orphan.split")
+    assert purge(table, inventory=inventory_of(table)).orphaned_files_deleted == 2
+    assert (table.root / "inner/x.split").exists()
+
+
+@pytest.mark.parametrize("missing", ["path", "size", "modification_time"])
+def test_an_inventory_that_lacks_a_column_says_which(table, missing):
+    orphaned(table)
+    with pytest.raises(SchemaError, match=f"no column '{missing}'"):
+        purge(table, inventory=inventory_of(table).drop_columns([missing]))
+
+
+def test_a_file_that_is_no_inventory_is_an_error(table, tmp_path):
+    orphaned(table)
+    (tmp_path / "words.txt").write_text("no Parquet")
+    with pytest.raises(StorageError, match="is no inventory"):
+        purge(table, inventory=str(tmp_path / "words.txt"))
+
+
+def test_lite_looks_at_what_the_log_names_and_at_nothing_else(table):
+    table.add("a.split", "gone.split")
+    table.log.overwrite_files([table.split("new.split")])
+    table.file("orphan.split")
+    table.log.checkpoint()
+    table.age_log(hours=100)
+    table.clock.pass_hours(200)
+    assert purge(table, lite=True).orphaned_files_found == 0, "version 1 needs them"
+    result = purge(table, lite=True, log_retention_hours=48)
+    assert result.orphaned_files_deleted == 2
+    assert sorted(path.name for path in table.root.glob("*.split")) == ["new.split", "orphan.split"]
+    assert purge(table, lite=True).orphaned_files_found == 0
+
+
+def test_lite_and_an_inventory_exclude_each_other():
+    with pytest.raises(OptionError, match="one of them"):
+        PurgeRequest(lite=True, inventory="files.parquet")

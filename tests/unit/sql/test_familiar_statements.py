@@ -11,7 +11,7 @@ import indextables as it
 from indextables.cli.main import main
 from indextables.errors import CommandError, NotATableError, OptionError, TableError
 from indextables.sql.commands import TableName
-from indextables.sql.commands.grammar import is_command, shared_subject
+from indextables.sql.commands.grammar import is_command, parse_command, shared_subject
 from support.familiar_statements import REFUSED, UNNEEDED, WORKING, make_familiar_table
 
 
@@ -127,3 +127,11 @@ def test_the_pages_for_newcomers_name_every_such_statement():
         words = re.match(r"[A-Z ]*[A-Z]\b", statement)[0].replace("DESC DETAIL", "DESCRIBE DETAIL")
         words = words.replace("RESET INDEXTABLES PROFILER", "`RESET`")
         assert words in pages, words
+
+
+def test_vacuum_takes_the_clauses_of_purge():
+    vacuum = parse_command("VACUUM events USING INVENTORY '/lists/today.parquet' RETAIN 30 HOURS")
+    assert vacuum == parse_command(
+        "PURGE INDEXTABLE events OLDER THAN 30 HOURS USING INVENTORY '/lists/today.parquet'"
+    )
+    assert parse_command("VACUUM events LITE").lite

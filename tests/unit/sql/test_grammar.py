@@ -48,6 +48,10 @@ STATEMENTS = {
         T, 14 * 24, 30 * 24, True
     ),
     "PURGE INDEXTABLE events OLDER THAN 1 HOUR": Purge(VIEW, 1),
+    "purge indextable events lite older than 2 days": Purge(VIEW, 48, lite=True),
+    "PURGE INDEXTABLE events USING INVENTORY 's3://b/list.parquet' DRY RUN": Purge(
+        VIEW, dry_run=True, inventory="s3://b/list.parquet"
+    ),
     "DROP INDEXTABLES PARTITIONS FROM '/data/t' WHERE year = 2023 AND month > 6": DropPartitions(
         T, "year = 2023 AND month > 6"
     ),

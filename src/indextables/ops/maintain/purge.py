@@ -11,7 +11,8 @@ longer look for its splits before it commits them. Only
 `*.split` files, files of deletion vectors and our own temporaries are touched, never anything else in a
 directory whose name begins with `_` or `.`, never anything of another table
 that lies below this one, and never anything outside the table's root. A log
-that cannot be read in full is an error, not a reason to delete. What was kept
+that cannot be read in full is an error, not a reason to delete. What is looked at may
+also be an inventory, or only what the log names (`purge_candidates`). What was kept
 and for whom is part of the message.
 """
 
@@ -43,6 +44,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.existence import as_store, portable, workers_for
+from indextables.ops.maintain.purge_candidates import Inventory, inventory_files, named_files
 from indextables.ops.outcomes import DRY_RUN, SUCCESS, PurgeResult
 from indextables.ops.progress import Progress, silent
 from indextables.options import PurgeOptions, RetentionOptions
@@ -71,8 +73,16 @@ class PurgeRequest:
     older_than_hours: float | None = None
     log_retention_hours: float | None = None
     dry_run: bool = False
+    inventory: Inventory | None = None
+    """A list of the files of the table, instead of listing them: rows, or the path of a Parquet file."""
+    lite: bool = False
+    """Look only at the files that the log names."""
     batch_files: int = 1000
     """How many files are deleted between two looks at what was committed meanwhile."""
+
+    def __post_init__(self) -> None:
+        if self.lite and self.inventory is not None:
+            raise OptionError("LITE looks at what the log names, and INVENTORY at a list: give one of them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +195,21 @@ def plan_for(log: TransactionLog, request: PurgeRequest, progress: Progress = si
     retention = _log_retention(snapshot, request.log_retention_hours)
     expired = _NOTHING if retention is None else _expired(log, snapshot, retention, dry_run=request.dry_run)
     needed = needed_paths(log, expired)
-    files = own_files(_listed(log.store, progress))
+    files = _candidates(log, request, progress)
     now_ms = log.source.time_ms()
     # Where the store does not tell its time, every file counts as young.
     since_ms = now_ms or 0
     orphans = tuple(plan_purge(files, needed.paths, since_ms, hours))
     retained = retained_files(files, needed, since_ms, hours)
     return PurgePlan(orphans, retained, needed, expired, hours, has_ages=now_ms is not None)
+
+
+def _candidates(log: TransactionLog, request: PurgeRequest, progress: Progress) -> list[ObjectMeta]:
+    if request.lite:
+        return list(named_files(log, needed_paths(log).paths))
+    if request.inventory is not None:
+        return own_files(inventory_files(log.store, request.inventory))
+    return own_files(_listed(log.store, progress))
 
 
 def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = silent) -> PurgeResult:

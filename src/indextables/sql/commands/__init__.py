@@ -73,6 +73,8 @@ class Purge(Struct, frozen=True):
     older_than_hours: int | None = None
     log_retention_hours: int | None = None
     dry_run: bool = False
+    inventory: str | None = None
+    lite: bool = False
 
 
 class DropPartitions(Struct, frozen=True):

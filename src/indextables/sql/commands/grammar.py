@@ -432,6 +432,7 @@ def _clauses(tree: Tree[Token], text: str) -> dict[str, Any]:
     """The optional clauses as keyword arguments of the command, each allowed once."""
     arguments: dict[str, Any] = {}
     for clause in tree.children:
+        item: tuple[str, Any]
         match getattr(clause, "data", None):
             case "target_size":
                 item = ("target_bytes", _size(clause, text))
@@ -443,6 +444,10 @@ def _clauses(tree: Tree[Token], text: str) -> dict[str, Any]:
                 item = ("older_than_hours", _hours(clause, text))
             case "log_retention":
                 item = ("log_retention_hours", _hours(clause, text))
+            case "inventory":
+                item = ("inventory", _path(next(clause.find_data("string")), text))
+            case "lite":
+                item = ("lite", True)
             case "dry_run":
                 item = ("dry_run", True)
             case _:
