@@ -19,7 +19,7 @@ NAMES = {
 TABLE = {
     "append", "as_of", "checkpoint", "count", "create", "delete", "describe", "drop_partitions", "exists", "explain_score", "files",
     "head", "history", "last_scan", "merge_splits", "metadata", "open", "overwrite", "partition_columns", "protocol", "purge",
-    "refresh", "restore", "sample", "scan", "schema", "search", "search_df", "skipped_files", "spark_schema", "to_df", "to_pandas", "to_polars",
+    "purge_rows", "refresh", "restore", "sample", "scan", "schema", "search", "search_df", "skipped_files", "spark_schema", "to_df", "to_pandas", "to_polars",
     "truncate_history", "uri", "version", "writer",
 }  # fmt: skip
 

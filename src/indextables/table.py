@@ -446,6 +446,12 @@ class Table(Handle["Snapshot"]):
         request = MergeRequest(where, target_bytes, max_dest_splits, max_source_splits, dry_run)
         return self._moved(merge_splits(self._writable(), request, in_notebook()))
 
+    def purge_rows(self, where: Any = None, *, dry_run: bool = False) -> outcomes.PurgeRowsResult:
+        """Write the files that have deleted rows anew without them; `where` chooses partitions."""
+        from indextables.ops.rewrite.purge_rows import PurgeRowsRequest, run_purge_rows
+
+        return self._moved(run_purge_rows(self._writable(), PurgeRowsRequest(where, dry_run), in_notebook()))
+
     def purge(
         self, *, older_than_hours: float | None = None, log_retention_hours: float | None = None,
         dry_run: bool = False, inventory: Any = None, lite: bool = False,

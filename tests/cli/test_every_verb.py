@@ -33,6 +33,7 @@ OTHERS = {
     "check": ["{}"],
     "merge-splits": ["{}", "--dry-run"],
     "purge": ["{}", "--dry-run"],
+    "purge-rows": ["{}", "--dry-run"],
     "checkpoint": ["{}"],
     "drop-partitions": ["{}", "--where", "day = 'none'"],
     "truncate-history": ["{}", "--dry-run"],

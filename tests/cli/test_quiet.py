@@ -54,6 +54,7 @@ COMMANDS = [
     ("delete", "days", "--where", "id = 1"),
     ("drop-partitions", "days", "--where", "day = 'tue'"),
     ("purge", "days", "--dry-run"),
+    ("purge-rows", "t"),
     ("truncate-history", "days"),
     ("repair", "t/_transaction_log", "repaired"),
 ]

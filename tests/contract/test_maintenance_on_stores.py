@@ -49,6 +49,8 @@ def test_a_table_lives_through_every_verb(place):
     assert table.merge_splits().merged_files == 4
     assert table.count(query="message:happened") == 20
     assert table.delete("id IN (3, 12)").rows_deleted == 2
+    purged = table.purge_rows()
+    assert (purged.rows_purged, purged.files_rewritten) == (2, 1)
     assert table.drop_partitions("day = '1'").splits_removed == 1
     assert table.restore(4).status == "SUCCESS"
     assert ids(table) == list(range(20))
@@ -57,7 +59,7 @@ def test_a_table_lives_through_every_verb(place):
     assert it.Table.open(uri, options=unchecked).purge(older_than_hours=0).orphaned_files_found == 0
     assert table.truncate_history().status == "SUCCESS"
     gone = it.Table.open(uri, options=unchecked).purge(older_than_hours=0)
-    assert gone.orphaned_files_deleted == 3, "two merged splits and one rewritten one"
+    assert gone.orphaned_files_deleted == 3, "two merged splits and one written anew"
     assert ids(it.Table.open(uri, options=options)) == list(range(20))
 
 

@@ -16,6 +16,7 @@ _NAMES = (
     ("part", re.compile(r"_transaction_log/[0-9]{20}\.checkpoint\..+of.+")),
     ("hint", re.compile(r"_transaction_log/_last_checkpoint")),
     ("split", re.compile(r".+\.split")),
+    ("vectors", re.compile(r"deletion_vector_.+\.bin")),
 )
 
 

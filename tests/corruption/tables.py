@@ -18,6 +18,8 @@ from indextables.storage.stores.memory import forget_memory
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("day", pa.string())])
 WORDS = ("alpha", "beta", "gamma", "delta")
+MANY = 1200
+"""Rows of which half are too many for a vector inside the log."""
 COMMON = {"indexing.typemap.text": "text", "checkpoint.interval": "4"}
 FORMS: Mapping[str, Mapping[str, str]] = {
     "json": {"checkpoint.format": "json"},
@@ -25,6 +27,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
     "parts": {"checkpoint.format": "json", "checkpoint.actionsPerPart": "2"},
     "parquet": {"checkpoint.format": "parquet"},
     "parquet parts": {"checkpoint.format": "parquet", "checkpoint.actionsPerPart": "2"},
+    "vectors": {"checkpoint.format": "parquet", "deletionVectors.foldShare": "0.9"},
 }
 
 Row = tuple[int, str, str]
@@ -76,6 +79,11 @@ class _Growing:
         self.rows = [row for row in self.rows if not least <= row[0] < beyond]
         self.note()
 
+    def delete_every_other(self, least: int) -> None:
+        self.table.delete(f"id >= {least} AND id % 2 = 1")
+        self.rows = [row for row in self.rows if row[0] < least or row[0] % 2 == 0]
+        self.note()
+
     def merge(self) -> None:
         self.table.merge_splits()
         self.note()
@@ -101,6 +109,11 @@ def make(form: str, first_id: int = 0) -> Template:
         growing.append(2, day)
     growing.delete(first_id + 10, first_id + 11)
     growing.append(3, "d1")
+    if form == "vectors":
+        least = growing.next_id
+        growing.append(MANY, "d2")
+        growing.delete_every_other(least)
+        growing.append(2, "d1")
     store = open_store(uri)
     files = {meta.path: store.get(meta.path) for meta in store.list()}
     forget_memory(uri.removeprefix("memory://"))

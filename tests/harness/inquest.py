@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import uuid
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pyarrow.parquet as pq
 
 import indextables as it
 from harness.verbs import OPTIONS, Content, rows
+from simulation.oracle import hidden_by, of_z85, rows_of_bitmap
 
 
 class Finding(Exception):
@@ -39,18 +42,32 @@ def read_raw(root: Path) -> Content | None:
         return None
     if [int(file.stem) for file in files] != list(range(len(files))):
         raise Finding(f"the version files have a gap: {[file.name for file in files]}")
-    live: dict[str, None] = {}
+    live: dict[str, dict[str, Any]] = {}
     for file in files:
         for line in _unpacked(file.read_bytes()).splitlines():
             action: dict[str, Any] = json.loads(line)
             if "add" in action:
-                live[action["add"]["path"]] = None
+                live[action["add"]["path"]] = action["add"]
             elif "remove" in action:
                 live.pop(action["remove"]["path"], None)
     found: Content = Counter()
-    for path in live:
-        found.update(pq.read_table(root / path, columns=["id"], partitioning=None)["id"].to_pylist())
+    for path, add in live.items():
+        ids = pq.read_table(root / path, columns=["id"], partitioning=None)["id"].to_pylist()
+        hidden = _hidden(root, add)
+        found.update(name for number, name in enumerate(ids) if number not in hidden)
     return found
+
+
+def _hidden(root: Path, add: Mapping[str, Any]) -> frozenset[int]:
+    """The rows that the deletion vector of an add names, in the log or in a file."""
+    vector = add.get("deletionVector")
+    if vector is None or vector["storageType"] == "i":
+        return hidden_by(add)
+    name = uuid.UUID(bytes=of_z85(vector["pathOrInlineDv"][-20:]))
+    data = (root / f"deletion_vector_{name}.bin").read_bytes()[vector.get("offset", 0) :]
+    size = int.from_bytes(data[:4], "big")
+    assert size == vector["sizeInBytes"], vector
+    return rows_of_bitmap(data[4 : 4 + size])
 
 
 def _unpacked(data: bytes) -> bytes:

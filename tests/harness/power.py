@@ -134,7 +134,7 @@ RECORDED: dict[str, Verb] = {
 }  # fmt: skip
 METHODS = {
     "add_constraint", "append", "checkpoint", "create", "delete", "drop_constraint", "drop_partitions", "merge",
-    "merge_splits", "overwrite", "purge", "restore", "suggest_statistics", "truncate_history", "update", "update_properties",
+    "merge_splits", "overwrite", "purge", "purge_rows", "restore", "suggest_statistics", "truncate_history", "update", "update_properties",
 }  # fmt: skip
 """The methods of Table that these call: all that write."""
 

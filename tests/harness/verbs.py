@@ -26,8 +26,11 @@ OPTIONS = {
     "transaction.retry.baseDelayMs": "5",
     "transaction.retry.maxAttempts": "100",
     "purge.retentionCheckEnabled": "false",
+    "deletionVectors.foldShare": "0.6",
 }
 DAYS = ("1", "2")
+MANY = 6000
+"""Rows of which a fifth is too many for vectors inside the log."""
 STEPS = 3
 
 Content: TypeAlias = Counter[str]
@@ -107,7 +110,7 @@ def day_of(key: str) -> str:
 
 
 def delete(root: str, _name: str, dice: random.Random) -> Iterator[Step]:
-    """Delete rows of some batches, which rewrites the splits that hold them."""
+    """Delete rows of some batches by vectors inside the log; a split with one row left is written anew."""
     for batch in dice.sample(range(7), STEPS):
         gone = f"base-{batch}-1"
 
@@ -115,6 +118,21 @@ def delete(root: str, _name: str, dice: random.Random) -> Iterator[Step]:
             return Counter({key: count for key, count in content.items() if key != gone})
 
         yield Step(lambda gone=gone: _open(root).delete(f"id = '{gone}'"), effect)
+
+
+def delete_many(root: str, name: str, _: random.Random) -> Iterator[Step]:
+    """Delete so many rows that their vectors need a file, and write the splits that hold them anew."""
+    new = rows(name, 0, MANY)
+    yield Step(lambda: _open(root).append(new), _plus(new))
+
+    def effect(content: Content) -> Content:
+        return Counter(
+            {key: n for key, n in content.items() if not key.startswith(name) or key[-1] not in "34"}
+        )
+
+    gone = " OR ".join(f"id LIKE '{name}-0-%{digit}'" for digit in (3, 4))
+    yield Step(lambda: _open(root).delete(gone), effect)
+    yield Step(lambda: _open(root).purge_rows(), _same)
 
 
 def restore(root: str, _name: str, dice: random.Random) -> Iterator[Step]:
@@ -169,6 +187,7 @@ VERBS: dict[str, Verb] = {
     "append once": append_once,
     "overwrite where": overwrite_where,
     "delete": delete,
+    "delete many": delete_many,
     "restore": restore,
     "merge": merge,
     "checkpoint": checkpoint,

@@ -208,7 +208,7 @@ def test_every_reader_sees_the_live_rows_alone(pair, reader):
 
 NOT_READERS = {
     "create", "open", "exists", "log", "history", "skipped_files", "refresh", "files", "append", "overwrite", "delete",
-    "update", "merge", "restore", "merge_splits", "purge", "checkpoint", "suggest_statistics", "drop_partitions",
+    "update", "merge", "restore", "merge_splits", "purge", "purge_rows", "checkpoint", "suggest_statistics", "drop_partitions",
     "truncate_history", "update_properties", "constraints", "add_constraint", "drop_constraint", "uri", "version",
     "schema", "time_zone", "spark_schema", "partition_columns", "protocol", "metadata", "last_scan", "snapshot", "writer",
 }  # fmt: skip
@@ -222,14 +222,15 @@ def test_every_public_reader_of_a_table_has_a_law_here():
     assert public - NOT_READERS - ON_SPARK - tested == set()
 
 
-def test_folding_changes_no_answer(pair, tmp_path):
+@pytest.mark.parametrize("fold", ["merge_splits", "purge_rows"])
+def test_folding_changes_no_answer(pair, tmp_path, fold):
     import shutil
 
     table, plain = pair
     copy = tmp_path / "t"
     shutil.copytree(table.uri.removeprefix("file://"), copy)
     folded = it.open(copy, options={"merge.targetBytes": "1"})
-    folded.merge_splits()
+    getattr(folded, fold)()
     assert folded.files()["num_deleted"].null_count == folded.files().num_rows
     for name, reader in READERS.items():
         if name not in {"follow", "explain_score"}:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from indextables.errors import Error
@@ -27,6 +28,7 @@ from indextables.ops.rewrite.replace import replace_plan
 from indextables.ops.rewrite.restore import run_restore
 from indextables.ops.rewrite.rows import RewriteOutcome
 from indextables.runtime import Runtime
+from indextables.storage.deletion_vectors import unique_id, write_vectors
 from simulation.intents import (
     ACKNOWLEDGED,
     CRASHED,
@@ -39,8 +41,11 @@ from simulation.intents import (
     Observation,
     Violation,
 )
+from simulation.oracle import hidden_by
 from simulation.world import LOG_DIR, ActorClock, Crash, Effect, Faults, SimStore, World
 
+VECTORS = 0.5
+"""The share of histories whose deletes write vectors."""
 SCHEMA = pa.schema([("id", pa.string()), ("k", pa.int64())])
 
 
@@ -100,6 +105,7 @@ class Actor:
         self.lives = 0
         self.made = 0
         self.chance = random.Random(f"{stage.world.seed}:{name}")
+        self.hides = random.Random(f"vectors:{stage.world.seed}").random() < VECTORS
         self.held: list[tuple[int, Any]] = []
         self.followed: int | None = None
         self.delivered: list[tuple[int, tuple[str, ...]]] = []
@@ -197,12 +203,17 @@ class Actor:
             path=path,
             size=len(content),
             modification_time=self.runtime.clock.now_ms(),
-            num_records=1,
+            num_records=len(rows),
             data_change=data_change,
         )
 
-    def rows_of(self, path: str) -> list[str]:
-        return json.loads(self.store.get(path))
+    def rows_of(self, add: AddAction) -> list[str]:
+        """The live rows of a split."""
+        hidden = hidden_rows(add)
+        return [row for number, row in enumerate(self.stored(add)) if number not in hidden]
+
+    def stored(self, add: AddAction) -> list[str]:
+        return json.loads(self.store.get(add.path))
 
     def done(self, intent: Intent, version: int | None = None) -> None:
         """The verb returned: what did it say?"""
@@ -262,24 +273,30 @@ class Actor:
             intent.outcome = NOTHING
             return
         sources = self.some(live, pick, 3)
-        rows = [row for add in sources for row in self.rows_of(add.path)]
+        rows = [row for add in sources for row in self.rows_of(add)]
         merged = self.new_split(intent, rows, data_change=False)
         intent.sources = tuple(add.path for add in sources)
         piece = RewriteOutcome(tuple(sources), (merged,), len(rows), len(rows))
         self.done(intent, commit_merge(self.log, [piece], planned_on))
 
     def do_delete(self, intent: Intent, pick: float) -> None:
-        """Every other row, by the digit its name ends in, taken out of the files that hold them."""
+        """Every other row, by the digit its name ends in, taken out of the files that hold them.
+
+        In half of the histories a file that keeps some of its rows gets a deletion vector.
+        """
         intent.operation = "DELETE"
         half = int(pick * 2)
         intent.matches = lambda row: int(row[-1]) % 2 == half
         sources, adds = [], []
         for add in self.log.list_files(max_staleness_s=0):
-            rows = self.rows_of(add.path)
+            rows = self.rows_of(add)
             kept = [row for row in rows if not intent.matches(row)]
             if len(kept) < len(rows):
                 sources.append(add)
-                adds += [self.new_split(intent, kept)] if kept else []
+                if kept and self.hides:
+                    adds.append(self.without(add, intent.matches))
+                elif kept:
+                    adds.append(self.new_split(intent, kept))
         if not sources:
             intent.outcome = NOTHING
             return
@@ -288,8 +305,16 @@ class Actor:
             rule=Rule.DELETE,
             build=lambda base: [*removals(base, sources), *adds],
             sources=frozenset(add.path for add in sources),
+            vectors={add.path: unique_id(add.deletion_vector) for add in sources},
         )
         self.done(intent, self.log.commit(plan).version)
+
+    def without(self, add: AddAction, matches: Callable[[str], bool]) -> AddAction:
+        """A split, of which the rows that match are deleted by its vector."""
+        gone = {number for number, row in enumerate(self.stored(add)) if matches(row)}
+        rows = np.array(sorted(gone | hidden_rows(add)), np.int64)
+        (vector,), _ = write_vectors(self.store, [rows])
+        return replace(add, deletion_vector=vector.wire(), data_change=True)
 
     def do_upsert(self, intent: Intent, pick: float) -> None:
         """The row of one of two keys: replaced where it is found, inserted where it is not."""
@@ -299,7 +324,7 @@ class Actor:
         planned_on = self.log.snapshot(max_staleness_s=0)
         gone, rows = [], []
         for add in planned_on.adds():
-            found = self.rows_of(add.path)
+            found = self.rows_of(add)
             if any(intent.matches(row) for row in found):
                 gone.append(add)
                 rows += [row for row in found if not intent.matches(row)]
@@ -399,18 +424,24 @@ class Actor:
     # Readers
 
     def _saw(self, intent: Intent, snapshot: Any, *, newest: bool, staleness_ms: int = 0) -> None:
-        paths = frozenset(add.path for add in snapshot.adds())
+        adds = snapshot.adds()
         intent.outcome, intent.ended_ms = ACKNOWLEDGED, self.stage.world.now_ms
-        self.stage.seen.append(Observation(intent, snapshot.version, paths, newest, staleness_ms))
+        self.stage.seen.append(
+            Observation(
+                intent, snapshot.version, paths_of(adds), newest, staleness_ms, hidden=hidden_in(adds)
+            )
+        )
 
     def do_read(self, intent: Intent, pick: float) -> None:
         self._saw(intent, self.log.snapshot(max_staleness_s=0), newest=True)
 
     def do_look(self, intent: Intent, pick: float) -> None:
         """Believe for five seconds that nothing is newer."""
-        paths = frozenset(add.path for add in self.log.list_files())
+        adds = self.log.list_files()
         intent.outcome, intent.ended_ms = ACKNOWLEDGED, self.stage.world.now_ms
-        self.stage.seen.append(Observation(intent, None, paths, newest=True, staleness_ms=5000))
+        self.stage.seen.append(
+            Observation(intent, None, paths_of(adds), newest=True, staleness_ms=5000, hidden=hidden_in(adds))
+        )
 
     def do_hold(self, intent: Intent, pick: float) -> None:
         """Open a version to read it now and later."""
@@ -446,6 +477,21 @@ class Actor:
             self.delivered.append((self.followed, () if changes else files))
             self.followed += 1
         intent.outcome = ACKNOWLEDGED
+
+
+def paths_of(adds: Iterable[AddAction]) -> frozenset[str]:
+    """The files that a reader was given."""
+    return frozenset(add.path for add in adds)
+
+
+def hidden_rows(add: AddAction) -> frozenset[int]:
+    """The numbers of the rows that are deleted in a file."""
+    return hidden_by({"deletionVector": add.deletion_vector})
+
+
+def hidden_in(adds: Iterable[AddAction]) -> dict[str, frozenset[int]]:
+    """The numbers of the deleted rows that a reader was given, by file."""
+    return {add.path: rows for add in adds if (rows := hidden_rows(add))}
 
 
 def swap(world: World, target: str, intent: Intent) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,8 @@ class Observation:
     """What the question was answered with."""
     as_of_ms: int | None = None
     """The moment it had asked for."""
+    hidden: Mapping[str, frozenset[int]] | None = None
+    """The deleted rows of its files, where it was told."""
 
 
 @dataclass(frozen=True)

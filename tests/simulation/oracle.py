@@ -104,17 +104,27 @@ def hidden_by(add: Mapping[str, Any]) -> frozenset[int]:
     if vector is None:
         return frozenset()
     assert vector["storageType"] == "i", vector
-    text, data = vector["pathOrInlineDv"], b""
+    rows = rows_of_bitmap(of_z85(vector["pathOrInlineDv"]))
+    assert len(rows) == vector["cardinality"], vector
+    return rows
+
+
+def of_z85(text: str) -> bytes:
+    """The bytes that a text stands for."""
+    data = b""
     for at in range(0, len(text), 5):
         number = 0
         for letter in text[at : at + 5]:
             number = number * 85 + _Z85.index(letter)
         data += number.to_bytes(4, "big")
+    return data
+
+
+def rows_of_bitmap(data: bytes) -> frozenset[int]:
+    """The numbers in a bitmap that has them as one list, as those of few rows do."""
     magic, buckets, high, cookie, containers, key, most = struct.unpack_from("<iqIIIHH", data)
-    assert (magic, buckets, high, cookie, containers, key) == (1681511377, 1, 0, 12346, 1, 0), vector
-    rows = struct.unpack_from(f"<{most + 1}H", data, 32)
-    assert len(rows) == vector["cardinality"], vector
-    return frozenset(rows)
+    assert (magic, buckets, high, cookie, containers, key) == (1681511377, 1, 0, 12346, 1, 0)
+    return frozenset(struct.unpack_from(f"<{most + 1}H", data, 32))
 
 
 @dataclass
@@ -432,9 +442,7 @@ class Truth:
             if seen.version is None:
                 oldest = max(0, _newest_at(epoch, first))
                 if any(
-                    version.live == seen.paths
-                    and version.number >= oldest
-                    and version.at_ms <= intent.ended_ms
+                    _is_seen(version, seen) and version.number >= oldest and version.at_ms <= intent.ended_ms
                     for version in epoch.values()
                 ):
                     return None
@@ -448,6 +456,8 @@ class Truth:
             elif version.live != seen.paths:
                 lacks, more = sorted(version.live - seen.paths)[:3], sorted(seen.paths - version.live)[:3]
                 reasons.append(f"version {seen.version} without {lacks} and with {more}")
+            elif not _is_seen(version, seen):
+                reasons.append(f"version {seen.version} with the deleted rows {seen.hidden}")
             elif (reason := self._misanswered(seen, version)) is not None:
                 reasons.append(reason)
             elif seen.as_of_ms is not None and not _is_as_of(epoch, version, seen.as_of_ms, first):
@@ -624,6 +634,11 @@ def _excusable(intent: Intent) -> bool:
         "find": {"VersionNotFoundError"},
     }.get(intent.verb, {"ConflictError"})
     return type(intent.error).__name__ in {*allowed, "AttemptsExhaustedError"}
+
+
+def _is_seen(version: Version, seen: Observation) -> bool:
+    """Whether a reader was given the files of a version, and the rows that are deleted in them."""
+    return version.live == seen.paths and seen.hidden in (None, version.hidden)
 
 
 def _hidden_in(adds: Mapping[str, Mapping[str, Any]]) -> dict[str, frozenset[int]]:

@@ -251,6 +251,7 @@ METHODS = [
         "DELETE FROM INDEXTABLES '{path}' WHERE message indexquery '3 AND happened'",
     ),
     Run(lambda t: t.delete("id = 7"), "DELETE FROM INDEXTABLES '{path}' WHERE id = 7"),
+    Run(lambda t: t.purge_rows("day = '1'"), "PURGE ROWS '{path}' WHERE day = '1'"),
     Run(lambda t: t.merge_splits(), "MERGE SPLITS '{path}'"),
     Run(lambda t: t.suggest_statistics(["id"]), "ANALYZE INDEXTABLES '{path}' FOR SKIPPING COLUMNS (id)"),
     Run(lambda t: t.suggest_statistics(["id"], store=True), "ANALYZE '{path}' FOR SKIPPING COLUMNS (id) STORE"),

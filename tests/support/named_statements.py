@@ -75,6 +75,7 @@ STATEMENTS = [
         # Spark hides the value of a property whose name has "token" in it.
         [
             ("owner.team", "x"),
+            ("spark.indextables.deletionVectors.enabled", "true"),
             ("spark.indextables.indexing.tokenizer.message", "*********(redacted)"),
             ("spark.indextables.indexing.typemap.message", "text"),
         ],

@@ -33,6 +33,9 @@ STATEMENTS: dict[str, list[tuple[str, pa.DataType]]] = {
     "MERGE SPLITS '{t}'": _columns(
         "table_path status merged_files merge_groups original_size_bytes merged_size_bytes skipped_files message"
     ),
+    "PURGE ROWS '{t}'": _columns(
+        "table_path status rows_purged files_rewritten original_size_bytes new_size_bytes skipped_files message"
+    ),
     "PURGE INDEXTABLE '{t}'": _columns(
         "table_path status orphaned_files_found orphaned_files_deleted bytes_deleted retention_hours "
         "transaction_logs_deleted dry_run duration_ms message",
@@ -96,6 +99,7 @@ STATEMENTS: dict[str, list[tuple[str, pa.DataType]]] = {
 DRY_RUNS = [
     "MERGE SPLITS '{t}' DRY RUN",
     "MERGE SPLITS '{t}' WHERE day = '1' TARGET SIZE 10M MAX DEST SPLITS 1 MAX SOURCE SPLITS PER MERGE 2 DRY RUN",
+    "PURGE ROWS '{t}' WHERE day = '1' DRY RUN",
     "PURGE INDEXTABLE '{t}' DRY RUN",
     "PURGE INDEXTABLE '{t}' OLDER THAN 0 HOURS TRANSACTION LOG RETENTION 0 HOURS DRY RUN",
     "TRUNCATE INDEXTABLES TIME TRAVEL '{t}' DRY RUN",

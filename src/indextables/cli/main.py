@@ -33,7 +33,15 @@ PURPOSES = {
     "Begin": ("demo", "load", "tail"),
     "Search and count": ("search", "count", "sql", "serve"),
     "Look at a table": ("inspect", "files", "history", "describe", "report", "bench"),
-    "Keep a table healthy": ("check", "merge-splits", "checkpoint", "purge", "truncate-history", "repair"),
+    "Keep a table healthy": (
+        "check",
+        "merge-splits",
+        "checkpoint",
+        "purge-rows",
+        "purge",
+        "truncate-history",
+        "repair",
+    ),
     "Delete or bring back rows": ("delete", "drop-partitions", "restore"),
     "Set up": ("completion", "jar"),
 }

@@ -184,6 +184,16 @@ def purge(
     run_command(command, settings)
 
 
+@click.command("purge-rows")
+@table_argument
+@where_flag
+@dry_run_flag
+@verb
+def purge_rows(table: str, where: str | None, dry_run: bool, settings: Flags) -> None:
+    """Write data files that have deleted rows anew."""
+    run_command(commands.PurgeRows(TableName(table), where, dry_run), settings)
+
+
 @click.command()
 @table_argument
 @verb
@@ -236,4 +246,16 @@ def _fail_on_error_row(table: pa.Table) -> None:
         raise click.exceptions.Exit(1)
 
 
-VERBS = (sql, check, repair, merge, purge, checkpoint, drop_partitions, truncate_history, restore, delete)
+VERBS = (
+    sql,
+    check,
+    repair,
+    merge,
+    purge,
+    purge_rows,
+    checkpoint,
+    drop_partitions,
+    truncate_history,
+    restore,
+    delete,
+)

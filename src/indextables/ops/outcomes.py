@@ -101,6 +101,22 @@ class MergeResult(Reported):
 
 
 @dataclass(frozen=True, slots=True)
+class PurgeRowsResult(Reported):
+    """What PURGE ROWS wrote anew, or would write anew."""
+
+    table_path: str
+    status: str
+    rows_purged: int
+    """Deleted rows that the files of the newest version no longer hold."""
+    files_rewritten: int
+    original_size_bytes: int
+    new_size_bytes: int | None
+    skipped_files: int
+    """Files that cannot be read: they still have deleted rows."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class RefreshResult(Reported):
     """What a refresh of a companion index did, or would do."""
 

@@ -122,14 +122,15 @@ def indexing_of(explicit: Mapping[str, Any]) -> dict[str, str]:
     return {key: value for key, value in explicit.items() if "indexing." in key.lower()}
 
 
-def properties_from_options(options: Options) -> dict[str, str]:
-    """The properties that a new table has because its creator gave them as options.
+def properties_of_new_table(options: Options) -> dict[str, str]:
+    """The properties that a new table has besides those it was given, by the options of its creator.
 
-    They are about every later write: whether there are word filters, and how rows are deleted.
+    They are about every later write: whether there are word filters, and how rows are deleted. That is by
+    vectors unless the creator says otherwise; a table of release 0.2.0 lacks the property and keeps its ways.
     """
     enabled = options.search.filters_enabled
     filters = {} if enabled is None else {f"{PREFIX}indexFilters.enabled": str(enabled).lower()}
     vectors = {
         f"{PREFIX}{key}": value for key, value in options.explicit.items() if key.startswith(VECTOR_OPTIONS)
     }
-    return {**filters, **vectors}
+    return {**filters, f"{PREFIX}{VECTOR_OPTIONS}enabled": "true", **vectors}

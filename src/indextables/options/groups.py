@@ -330,12 +330,13 @@ class VectorOptions:
 
     enabled: bool = option(
         "deletionVectors.enabled", False, BOOLEAN,
-        "Delete rows by naming them in the log, in place of writing their split anew. The first such DELETE "
-        "raises the table to protocol 3/3.",
+        "Delete rows by naming them in the log, in place of writing their split anew. New tables have it as "
+        "a property that is true; it is false in tables made by 0.2. The first such DELETE raises the table "
+        "to protocol 3/3.",
     )  # fmt: skip
     fold_share: float = option(
         "deletionVectors.foldShare", 0.3, FRACTION,
-        "Share of deleted rows from which a DELETE writes a split anew without them.",
+        "Share of deleted rows above which a split is written anew without them.",
     )  # fmt: skip
 
 

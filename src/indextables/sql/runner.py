@@ -31,6 +31,7 @@ from indextables.ops.progress import Progress, in_notebook, silent
 from indextables.ops.read.scan import files
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 from indextables.ops.rewrite.merge import MergeRequest
+from indextables.ops.rewrite.purge_rows import PurgeRowsRequest, run_purge_rows
 from indextables.ops.rewrite.restore import run_restore
 from indextables.ops.write.constraints import run_add_constraint, run_drop_constraint
 from indextables.ops.write.delete import run_delete
@@ -50,6 +51,7 @@ from indextables.sql.commands import (
     ListFiles,
     MergeSplits,
     Purge,
+    PurgeRows,
     RepairLog,
     Restore,
     ShowPartitions,
@@ -212,6 +214,7 @@ _WORDS: dict[type[Command], str] = {
     DropPartitions: "DROP INDEXTABLES PARTITIONS",
     MergeSplits: "MERGE SPLITS, or OPTIMIZE,",
     Purge: "PURGE INDEXTABLE, or VACUUM,",
+    PurgeRows: "PURGE ROWS, or REORG TABLE,",
     Restore: "RESTORE",
     TruncateHistory: "TRUNCATE INDEXTABLES TIME TRAVEL",
     WriteCheckpoint: "CHECKPOINT INDEXTABLES",
@@ -269,6 +272,9 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
                 inventory=command.inventory, lite=command.lite,
             )  # fmt: skip
             return run_purge(log, request, progress).to_arrow()
+        case PurgeRows():
+            rows = PurgeRowsRequest(command.where, command.dry_run)
+            return run_purge_rows(log, rows, progress).to_arrow()
         case DropPartitions():
             return run_drop_partitions(log, command.where).to_arrow()
         case WriteCheckpoint():

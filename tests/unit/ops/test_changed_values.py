@@ -40,6 +40,8 @@ OPTIONS = {
     "indexing.typemap.message": "text",
     "indexing.typemap.note": "text",
     "indexing.fastfields": "number",
+    # Few rows that change would leave by a vector; here splits are written anew.
+    "deletionVectors.enabled": "false",
 }
 
 

@@ -285,6 +285,73 @@ def test_repair_keeps_vectors_and_leaves_out_a_split_without_its_own(stored, tmp
 # Two writers
 
 
+@pytest.mark.parametrize("lost", [3, 4])
+def test_repair_from_splits_keeps_the_vectors_it_can_read_and_says_that_others_are_lost(
+    table, tmp_path, caplog, lost
+):
+    table.delete("id = 3")
+    table.delete("id = 4")
+    raised, newest = table.version - 1, table.version
+    log = tmp_path / "t" / "_transaction_log"
+    (log / f"{newest if lost == 4 else raised:020d}.json").write_bytes(b"lost")
+    it.repair_log(log, tmp_path / "t" / "_repaired", from_splits=True)
+    log.rename(tmp_path / "t" / "_old")
+    (tmp_path / "t" / "_repaired").rename(log)
+    repaired = it.open(tmp_path / "t")
+    assert ids(repaired) == [n for n in range(100) if n not in ((3,) if lost == 4 else (3, 4))]
+    assert DELETION_VECTORS in repaired.protocol.reader_features
+    said = "rows that were deleted by others come back" in caplog.text
+    assert said is (lost == 4), "of the version that raised the protocol nothing is left"
+
+
+def test_purge_rows_writes_every_split_with_deleted_rows_anew(tmp_path):
+    days = [("day", pa.string()), ("id", pa.int64())]
+    table = it.Table.create(tmp_path / "t", pa.schema(days), ["day"])
+    table.append(pa.table({"day": [str(n % 2) for n in range(100)], "id": range(100)}))
+    table.append(pa.table({"day": ["0"] * 10, "id": range(100, 110)}))
+    table.delete("id IN (1, 2, 3)")
+    before = table.version
+    planned = table.purge_rows(dry_run=True)
+    assert (planned.status, planned.rows_purged, planned.files_rewritten) == ("DRY RUN", 3, 2)
+    assert table.purge_rows("day = '1'").rows_purged == 2
+    assert [n for n in table.files()["num_deleted"].to_pylist() if n] == [1]
+    done = table.purge_rows()
+    assert (done.rows_purged, done.files_rewritten, done.skipped_files) == (1, 1, 0)
+    assert table.files()["num_deleted"].to_pylist() == [None, None, None]
+    assert ids(table) == [0, *range(4, 110)]
+    newest = table.history(1).to_pylist()[0]
+    assert (newest["operation"], table.version) == ("PURGE ROWS", before + 2)
+    assert not any(
+        add.data_change for add in table.log.read_version(table.version) if isinstance(add, AddAction)
+    )
+    assert table.purge_rows().status == "NO ACTION"
+    with pytest.raises(it.errors.PredicateError, match="partition"):
+        table.purge_rows("id = 1")
+
+
+def test_purge_rows_says_how_many_splits_it_could_not_read(stored):
+    """A split that is in its cooldown is tried all the same."""
+    root, file = stored
+    body = file.read_bytes()
+    file.unlink()
+    for _ in range(2):
+        done = it.open(root).purge_rows()
+        assert (done.status, done.skipped_files, done.rows_purged) == ("NO ACTION", 1, 0)
+        assert "cannot be read" in done.message
+    file.write_bytes(body)
+    assert it.open(root).purge_rows().rows_purged == MANY // 10
+
+
+def test_purge_rows_begins_again_when_a_source_loses_a_row(table, tmp_path):
+    table.delete("id = 3")
+    other = it.open(tmp_path / "t")
+    with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7")):
+        assert other.purge_rows().rows_purged == 2
+    after = it.open(tmp_path / "t")
+    assert ids(after) == [n for n in range(100) if n not in (3, 7)]
+    assert after.files()["num_deleted"].to_pylist() == [None]
+
+
 def test_deletes_of_different_rows_of_one_split_both_succeed(table, tmp_path):
     other = it.open(tmp_path / "t")
     plan = Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7"))

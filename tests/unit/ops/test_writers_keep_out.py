@@ -47,6 +47,7 @@ VERBS = {
     "overwrite where": lambda table: table.overwrite(rows(1), where="id = 1"),
     "delete": lambda table: table.delete("id = 1"),
     "merge": lambda table: table.merge_splits(),
+    "purge rows": lambda table: table.purge_rows(),
     "checkpoint": lambda table: table.checkpoint(),
     "purge": lambda table: table.purge(older_than_hours=1000),
     "truncate history": lambda table: table.truncate_history(),

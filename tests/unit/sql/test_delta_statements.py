@@ -108,6 +108,7 @@ def test_a_column_that_a_file_list_does_not_have_is_named(uri):
     [
         ("OPTIMIZE '{}'", "OPTIMIZE"),
         ("VACUUM '{}'", "VACUUM"),
+        ("PURGE ROWS '{}'", "PURGE ROWS"),
         ("RESTORE TABLE '{}' TO VERSION AS OF 1", "RESTORE"),
         ("CHECKPOINT INDEXTABLES '{}'", "CHECKPOINT INDEXTABLES"),
         ("DELETE FROM INDEXTABLES '{}' WHERE id = 1", "DELETE FROM INDEXTABLES"),

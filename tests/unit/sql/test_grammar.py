@@ -15,6 +15,7 @@ from indextables.sql.commands import (
     InvalidateCache,
     MergeSplits,
     Purge,
+    PurgeRows,
     RepairLog,
     Restore,
     Subject,
@@ -43,6 +44,8 @@ STATEMENTS = {
     "MERGE SPLITS '/data/t' MAX DEST SPLITS 5 MAX SOURCE SPLITS PER MERGE 50": MergeSplits(
         T, max_dest_splits=5, max_source_splits=50
     ),
+    "PURGE ROWS '/data/t'": PurgeRows(T),
+    "PURGE ROWS events WHERE day = '2024-01-01' DRY RUN": PurgeRows(VIEW, "day = '2024-01-01'", True),
     "PURGE INDEXTABLE '/data/t'": Purge(T),
     "PURGE INDEXTABLE '/data/t' OLDER THAN 14 DAYS TRANSACTION LOG RETENTION 30 DAYS DRY RUN": Purge(
         T, 14 * 24, 30 * 24, True
@@ -266,6 +269,11 @@ def test_long_plain_statements_are_recognised_at_once():
     began = time.process_time()
     assert not is_command(long)
     assert time.process_time() - began < 0.2
+
+
+def test_the_words_of_delta_for_purge_rows_stand_for_it():
+    parsed = parse_command("REORG TABLE t WHERE day = 'a' APPLY (PURGE)")
+    assert parsed == PurgeRows(TableName(view=("t",)), "day = 'a'")
 
 
 def documented():

@@ -25,7 +25,9 @@ LOGS = TableName(view=("logs",))
     [
         ("MERGE SPLITS '/t'", MaintenanceCommand()),
         ("/* a /* nested */ note */ describe indextables state '/t'", MaintenanceCommand()),
+        ("PURGE ROWS logs", MaintenanceCommand()),
         ("OPTIMIZE logs", SharedCommand(LOGS)),
+        ("REORG TABLE logs APPLY (PURGE)", SharedCommand(LOGS)),
         ("SHOW PARTITIONS logs", SharedCommand(LOGS, is_spark_syntax=True)),
         ("ANALYZE TABLE logs COMPUTE STATISTICS", SharedCommand(LOGS, is_spark_syntax=True)),
         ("ANALYZE TABLE logs FOR SKIPPING", SharedCommand(LOGS)),

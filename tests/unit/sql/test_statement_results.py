@@ -153,11 +153,21 @@ def test_a_failing_merge_never_fails_the_write(tmp_path, monkeypatch, caplog):
         lambda table: table.restore(2),
         lambda table: table.merge_splits(),
         lambda table: table.purge(),
+        lambda table: table.purge_rows(),
         lambda table: table.checkpoint(),
         lambda table: table.drop_partitions("day = '1'"),
         lambda table: table.truncate_history(),
     ],
-    ids=["delete", "restore", "merge_splits", "purge", "checkpoint", "drop_partitions", "truncate_history"],
+    ids=[
+        "delete",
+        "restore",
+        "merge_splits",
+        "purge",
+        "purge_rows",
+        "checkpoint",
+        "drop_partitions",
+        "truncate_history",
+    ],
 )
 def test_verbs_on_an_older_version_raise_and_on_the_newest_move_the_handle(path, verb):
     """Verbs on a Table opened at an old version raise; one that commits moves it to what it wrote."""

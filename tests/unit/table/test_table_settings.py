@@ -45,7 +45,11 @@ def test_a_property_that_nobody_could_use_is_refused_and_nothing_is_committed(tm
 def test_properties_are_set_and_removed_and_the_handle_moves_along(tmp_path):
     table = it.Table.create(tmp_path / "t", pa.schema([("t", pa.string())]))
     assert table.update_properties({"owner": "ann", "checkpoint.interval": 5}) == table.version == 1
-    assert table.metadata.configuration == {"owner": "ann", "checkpoint.interval": "5"}
+    assert table.metadata.configuration == {
+        "spark.indextables.deletionVectors.enabled": "true",
+        "owner": "ann",
+        "checkpoint.interval": "5",
+    }
     assert table.update_properties({"owner": None}) == 2
     assert "owner" not in it.Table.open(tmp_path / "t").metadata.configuration
 

@@ -63,7 +63,7 @@ def _warn_of_deleted(uri: str) -> None:
     """Say once of a table that its files hold more rows than it has."""
     _log.warning(
         "%s: some files hold rows that are deleted (files() has their number in num_deleted), and another "
-        "reader of these files would return them. Give it the Arrow stream of scan(), or run MERGE SPLITS, "
+        "reader of these files would return them. Give it the Arrow stream of scan(), or run PURGE ROWS, "
         "which writes such files without the deleted rows",
         uri,
     )

@@ -10,10 +10,10 @@ conflict, nothing changes and the new files are deleted again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from indextables.display.plain import counted
 from indextables.errors import ConflictError, OptionError
@@ -28,7 +28,7 @@ from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.word_filters import keep_filters
 from indextables.ops.rewrite.drop_partitions import matching_paths, require_partition_condition
-from indextables.ops.rewrite.merge_plan import MergePlan, MergeSettings, plan_merge
+from indextables.ops.rewrite.merge_plan import MergeGroup, MergePlan, MergeSettings, plan_merge
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
@@ -41,6 +41,7 @@ from indextables.ops.rewrite.rows import (
 from indextables.ops.table_settings import settings_of
 from indextables.split.layout import index_tags
 
+Outcome = TypeVar("Outcome")
 _log = logging.getLogger(__name__)
 
 OPERATION = "MERGE SPLITS"
@@ -76,17 +77,18 @@ class MergeRequest:
 
 def plan_by_log(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
     """What a merge of this version would do, judged by the log alone: no split is opened."""
-    adds, cooling = snapshot.adds(_paths(snapshot, request)), in_cooldown(snapshot.skips, now_ms)
+    adds, cooling = snapshot.adds(chosen_paths(snapshot, request.where)), in_cooldown(snapshot.skips, now_ms)
     settings = _settings(snapshot, request)
     if request.by_levels:
         return plan_merge(adds, settings, cooling=cooling)
     return plan_merge(adds, settings, cooling=cooling, outdated=partial(is_outdated, settings_of(snapshot)))
 
 
-def _paths(snapshot: Snapshot, request: MergeRequest) -> Collection[str] | None:
-    if request.where is None:
+def chosen_paths(snapshot: Snapshot, where: Any) -> Collection[str] | None:
+    """The splits of the partitions that a condition chooses; None for all of them."""
+    if where is None:
         return None
-    return matching_paths(snapshot, require_partition_condition(request.where, snapshot))
+    return matching_paths(snapshot, require_partition_condition(where, snapshot))
 
 
 def _settings(snapshot: Snapshot, request: MergeRequest) -> MergeSettings:
@@ -106,7 +108,7 @@ def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePla
     spec = settings_of(snapshot)
     plan = plan_by_log(snapshot, request, now_ms)
     settings, cooling = _settings(snapshot, request), in_cooldown(snapshot.skips, now_ms)
-    adds = snapshot.adds(_paths(snapshot, request))
+    adds = snapshot.adds(chosen_paths(snapshot, request.where))
     unplanned = [add for add in adds if add.path not in plan.sources and add.path not in cooling]
     damaged = damaged_indexes(snapshot.store, unplanned, snapshot.runtime) if spec.fields else set()
     if not damaged:
@@ -138,15 +140,22 @@ def run_merge(
     If another writer deletes or changes rows of a source meanwhile, the merge is planned and done again.
     `newest` is the version to plan on, from a caller who has just looked.
     """
+    return until_committed(log, lambda snapshot: _merge_once(log, request, progress, snapshot), newest)
+
+
+def until_committed(
+    log: TransactionLog, run: Callable[[Snapshot], Outcome], newest: Snapshot | None = None
+) -> Outcome:
+    """Write splits of the newest version anew, once more where rows of them were changed meanwhile."""
     for _ in range(_MOST_RUNS - 1):
         try:
-            return _merge_once(log, request, progress, newest or log.snapshot(max_staleness_s=0))
+            return run(newest or log.snapshot(max_staleness_s=0))
         except ConflictError as lost:
             if not lost.fields.get(CHANGED_ROWS):
                 raise
-            _log.info("%s: %s; merging again", log.uri, lost)
+            _log.info("%s: %s; trying again", log.uri, lost)
             newest = None
-    return _merge_once(log, request, progress, log.snapshot(max_staleness_s=0))
+    return run(log.snapshot(max_staleness_s=0))
 
 
 def _merge_once(
@@ -160,16 +169,11 @@ def _merge_once(
         return _result(log, DRY_RUN, plan, len(plan.cooling), _dry_message(plan))
     if not plan.groups:
         return _result(log, NO_ACTION, plan, len(plan.cooling), "there is nothing to merge")
-    outcomes = _rewritten(log, snapshot, plan, progress)
-    failures = [Failure(add, reason) for item in outcomes for add, reason in item.unreadable]
-    record_failures(log, failures, SKIPPED_BY)
-    merged = [item for item in outcomes if item.adds]
-    skipped = len(plan.cooling) + len(failures)
-    if not merged:
+    done = merge_and_commit(log, snapshot, plan.groups, progress, OPERATION)
+    merged, skipped = done.merged, len(plan.cooling) + done.failures
+    if done.version is None:
         nothing = MergePlan((), plan.cooling, plan.considered)
         return _result(log, NO_ACTION, nothing, skipped, "no group could be merged")
-    version = commit_merge(log, merged, snapshot)
-    keep_filters(log)
     written = sum(len(item.adds) for item in merged)
     return MergeResult(
         table_path=log.uri,
@@ -179,17 +183,47 @@ def _merge_once(
         original_size_bytes=sum(add.size for item in merged for add in item.sources),
         merged_size_bytes=sum(add.size for item in merged for add in item.adds),
         skipped_files=skipped,
-        message=f"merged into {counted(written, 'split')} in version {version}",
+        message=f"merged into {counted(written, 'split')} in version {done.version}",
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MergedGroups:
+    """The groups that were written anew, and what became of them."""
+
+    merged: tuple[RewriteOutcome, ...]
+    version: int | None
+    """The version that names the new splits; None if no group could be read."""
+    failures: int
+    """The sources that could not be read."""
+
+
+def merge_and_commit(
+    log: TransactionLog,
+    snapshot: Snapshot,
+    groups: Sequence[MergeGroup],
+    progress: Progress,
+    operation: str,
+) -> MergedGroups:
+    """Write groups of splits anew in one commit; sources that cannot be read are recorded in another."""
+    outcomes = _rewritten(log, snapshot, groups, progress)
+    failures = [Failure(add, reason) for item in outcomes for add, reason in item.unreadable]
+    record_failures(log, failures, SKIPPED_BY)
+    merged = tuple(item for item in outcomes if item.adds)
+    if not merged:
+        return MergedGroups(merged, None, len(failures))
+    version = commit_merge(log, merged, snapshot, operation)
+    keep_filters(log)
+    return MergedGroups(merged, version, len(failures))
+
+
 def _rewritten(
-    log: TransactionLog, snapshot: Snapshot, plan: MergePlan, progress: Progress
+    log: TransactionLog, snapshot: Snapshot, groups: Sequence[MergeGroup], progress: Progress
 ) -> list[RewriteOutcome]:
     settings = snapshot.settings
     adapted = replace(settings, stats=settings.stats.adapted())
     setting = RewriteSetting.of(log, snapshot, options=adapted)
-    pieces = [RewriteGroup(setting, group.sources) for group in plan.groups]
+    pieces = [RewriteGroup(setting, group.sources) for group in groups]
     outcomes: list[RewriteOutcome] = []
     try:
         outcomes.extend(
@@ -244,13 +278,15 @@ def record_failures(log: TransactionLog, failures: Sequence[Failure], operation:
     return log.commit(plan).version
 
 
-def commit_merge(log: TransactionLog, merged: Sequence[RewriteOutcome], planned_on: Snapshot) -> int:
+def commit_merge(
+    log: TransactionLog, merged: Sequence[RewriteOutcome], planned_on: Snapshot, operation: str = OPERATION
+) -> int:
     """Commit groups that were rewritten, and return the version."""
     replaced = [add for item in merged for add in item.sources]
     adds = [add for item in merged for add in item.adds]
     metrics = {"numMergeGroups": len(merged)}
     plan = replace_plan(
-        planned_on, OPERATION, replaced, adds, data_change=False, metrics=metrics,
+        planned_on, operation, replaced, adds, data_change=False, metrics=metrics,
         truncated=(item.truncated for item in merged),
     )  # fmt: skip
     return commit_or_discard(log, plan, adds).version

@@ -24,7 +24,7 @@ from indextables.model.actions import Action
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
 from indextables.model.stats import check_column_options
 from indextables.model.truncation import Truncated
-from indextables.ops.table_settings import indexing_of, properties_from_options
+from indextables.ops.table_settings import indexing_of, properties_of_new_table
 from indextables.ops.write.evolution import schema_difference
 from indextables.ops.write.rows import WritePlan, settings_for_write
 from indextables.options import PREFIX, Options, canonical, check_properties
@@ -75,7 +75,7 @@ class Definition:
         plain = {key: value for key, value in stored.items() if key not in indexing_of(stored)}
         partitions = tuple(check_partition_columns(columns, partition_by))
         complete = {**plain, **spec.to_properties()}
-        for key, value in properties_from_options(options or Options()).items():
+        for key, value in properties_of_new_table(options or Options()).items():
             complete.setdefault(key, value)
         return cls(columns, partitions, spec, complete, comment, requested)
 

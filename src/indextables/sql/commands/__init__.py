@@ -66,6 +66,14 @@ class MergeSplits(Struct, frozen=True):
     dry_run: bool = False
 
 
+class PurgeRows(Struct, frozen=True):
+    """PURGE ROWS, also spelt REORG TABLE ... APPLY (PURGE): write files that have deleted rows anew."""
+
+    table: TableName
+    where: str | None = None
+    dry_run: bool = False
+
+
 class Purge(Struct, frozen=True):
     """PURGE INDEXTABLE: delete split files that no version needs any more."""
 
@@ -197,6 +205,7 @@ Command = (
     | CheckTable
     | MergeSplits
     | Purge
+    | PurgeRows
     | DropPartitions
     | WriteCheckpoint
     | AnalyzeSkipping

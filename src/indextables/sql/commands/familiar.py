@@ -24,7 +24,7 @@ _UNKEPT = r"(?:CHECK|PRIMARY\s+KEY|UNIQUE|FOREIGN\s+KEY)\b"
 _CONSTRAINT = rf"{_TABLE}(?:(?:ADD|DROP)\s+CONSTRAINT\b|ADD\s+{_UNKEPT})"
 _SHARED = re.compile(
     rf"""(?: OPTIMIZE | VACUUM | DESC(?:RIBE)?\s+(?:HISTORY|DETAIL) | RESTORE(?:\s+TABLE)?
-           | SHOW\s+(?:PARTITIONS|TBLPROPERTIES)
+           | SHOW\s+(?:PARTITIONS|TBLPROPERTIES) | REORG\s+TABLE
            | ANALYZE\s+TABLE | ANALYZE(?=\s.*\bFOR\s+SKIPPING\b) | FSCK\s+REPAIR\s+TABLE
            | ALTER\s+TABLE(?={_CONSTRAINT})
          )(?![\w.])\s*(?: (?P<path>{_STRING}) | (?P<name>{_PART}(?:\s*\.\s*{_PART})*) )""",

@@ -35,6 +35,7 @@ from indextables.sql.commands import (
     ListFiles,
     MergeSplits,
     Purge,
+    PurgeRows,
     RepairLog,
     Restore,
     ShowPartitions,
@@ -78,11 +79,13 @@ _EXPECTED = {
     "FROM_VERSION": "FROM VERSION",
     "AT_LOCATION": "AT LOCATION",
     "COLON": ":",
+    "APPLY_PURGE": "APPLY (PURGE)",
 }
 
 _OURS = re.compile(
     r"""(?: REPAIR\s+INDEXFILES
           | MERGE\s+SPLITS
+          | PURGE\s+ROWS(?=\s*['"`]|\s+\w)
           | (?:CHECK|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|ANALYZE)\s+INDEXTABLES?
           | DESC(?:RIBE)?\s+INDEXTABLES?\s+(?:TRANSACTION|STATE|HISTORY|SKIPPED|COMPONENT|DATA|FILES
                                             |PREWARM|MERGE|PROFILER|DISK|STORAGE|ENVIRONMENT)
@@ -99,7 +102,7 @@ COMMAND_VERBS = frozenset(
 )  # fmt: skip
 """The first words of the commands; statements of Spark's begin with some of them too."""
 SHARED_VERBS = frozenset(
-    {"ALTER", "ANALYZE", "DESC", "DESCRIBE", "FSCK", "OPTIMIZE", "RESTORE", "SHOW", "VACUUM"}
+    {"ALTER", "ANALYZE", "DESC", "DESCRIBE", "FSCK", "OPTIMIZE", "REORG", "RESTORE", "SHOW", "VACUUM"}
 )
 """The first words of statements that are ours if their table is."""
 _LEXEME = re.compile(
@@ -293,6 +296,8 @@ def _command(tree: Tree[Token], text: str) -> Command:
             return MergeSplits(_table(tree, text), _where(tree, text), **_clauses(tree, text))
         case "purge":
             return Purge(_table(tree, text), **_clauses(tree, text))
+        case "purge_rows" | "reorg":
+            return PurgeRows(_table(tree, text), _where(tree, text), **_clauses(tree, text))
         case "drop_partitions":
             return DropPartitions(_table(tree, text), _where(tree, text) or "")
         case "checkpoint":

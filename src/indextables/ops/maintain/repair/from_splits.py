@@ -3,9 +3,9 @@
 Danger: only a log knows which splits were removed. Whatever commit files can
 still be read are asked: a split they remove stays out, and so does one that
 another split says it replaces. Other removed splits that PURGE has not deleted
-yet come back. Footers know the columns, the row counts, the index settings and
-the partition values; statistics are those Parquet keeps, where they are bounds
-in our sense.
+yet come back, and so do rows that only a lost deletion vector hides. Footers
+know the columns, the row counts, the index settings and the partition values;
+statistics are those Parquet keeps, where they are bounds in our sense.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from indextables.errors import CorruptLogError, LogError, NotATableError, Schema
 from indextables.index.settings import IndexSpec
 from indextables.log.commit.create import FORMAT
 from indextables.log.format.dialect import Checkpoint
-from indextables.log.format.protocol import CURRENT
+from indextables.log.format.protocol import CURRENT, DELETION_VECTORS, has_feature, with_vectors
 from indextables.log.native import native_source
 from indextables.log.segment import list_log
 from indextables.log.state import LogSource
@@ -112,6 +112,13 @@ def salvage(
         raise NotATableError(
             f"{source.uri} holds no readable split, so there is nothing to rebuild a log from."
         )
+    if left.protocol is None or has_feature(left.protocol, DELETION_VECTORS):
+        _log.warning(
+            "REPAIR FROM SPLITS: a split does not know which of its rows were deleted later. Those that "
+            "readable versions of %s name stay deleted; rows that were deleted by others come back. Compare "
+            "the numbers of rows, and delete them again.",
+            source.log_uri,
+        )
     return plan_salvage(left, splits)
 
 
@@ -129,9 +136,13 @@ def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> LogContents:
             )
         else:
             adds.append(logged or split.add)
+    protocol = left.protocol or CURRENT
+    if any(add.deletion_vector for add in adds):
+        # The version that raised the protocol may be lost.
+        protocol = with_vectors(protocol)
     return LogContents(
         version=left.version,
-        protocol=left.protocol or CURRENT,
+        protocol=protocol,
         metadata=metadata,
         adds=tuple(adds),
         num_adds=len(adds),

@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.StructType;
  */
 public class Statement extends OwnCommand {
   private static final Pattern FIRST = Pattern.compile(
-    "(REPAIR INDEXFILES|MERGE SPLITS|([A-Z]+|WAIT FOR|DELETE FROM) INDEXTABLES?|OPTIMIZE|VACUUM|RESTORE|FSCK|ANALYZE|ALTER TABLE"
+    "(REPAIR INDEXFILES|MERGE SPLITS|PURGE ROWS|REORG TABLE|([A-Z]+|WAIT FOR|DELETE FROM) INDEXTABLES?|OPTIMIZE|VACUUM|RESTORE|FSCK|ANALYZE|ALTER TABLE"
     + "|SHOW PARTITIONS|DESC(RIBE)? (HISTORY|DETAIL)|CREATE (OR REPLACE )?(GLOBAL )?TEMP(ORARY)? VIEW) .*"
     // Spark shows the properties of what it can name; a path in quotes it cannot.
     + "|SHOW TBLPROPERTIES ");
