@@ -171,6 +171,29 @@ class Table(Handle["Snapshot"]):
         reader, self._record = scan.scan(self._snapshot, where, columns, limit, sort=sort)
         return Rows(reader, self._record)
 
+    def changes(
+        self,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        *,
+        from_time: Moment | None = None,
+        where: Any = None,
+        columns: Sequence[str] | None = None,
+    ) -> Rows:
+        """The rows that commits inserted, deleted and updated, those of both versions included.
+
+        Besides the columns of the table there are `_change_type` (insert, delete, update_preimage,
+        update_postimage), `_commit_version` and `_commit_timestamp`, in the filter and in `columns` too.
+        Without `to_version` they go up to the version of this handle; `from_time` begins with the first
+        commit at or after a time. Columns are those of this version, null where a row has none.
+        """
+        from indextables.ops.read.changes import ChangeRequest, changes
+        from indextables.ops.read.rows import Rows
+
+        request = ChangeRequest(from_version, to_version, from_time, where, columns)
+        reader, self._record = changes(self._log, self._snapshot, request)
+        return Rows(reader, self._record)
+
     def count(
         self, where: Any = None, *, query: str | None = None, operator: str | None = None,
         text: str | None = None,

@@ -34,6 +34,7 @@ OTHERS = {
     "merge-splits": ["{}", "--dry-run"],
     "purge": ["{}", "--dry-run"],
     "purge-rows": ["{}", "--dry-run"],
+    "changes": ["{}", "1"],
     "checkpoint": ["{}"],
     "drop-partitions": ["{}", "--where", "day = 'none'"],
     "truncate-history": ["{}", "--dry-run"],

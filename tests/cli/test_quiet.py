@@ -39,6 +39,7 @@ COMMANDS = [
     ("count", "t", "disk"),
     ("inspect", "t"),
     ("history", "t"),
+    ("changes", "t", "1"),
     ("files", "t"),
     ("describe", "state", "t"),
     ("check", "t"),

@@ -186,6 +186,7 @@ def test_help_fits_80_columns_and_names_every_verb(run):
         "demo",
         "inspect",
         "history",
+        "changes",
         "files",
         "search",
         "sql",
@@ -256,6 +257,7 @@ def test_control_characters_in_a_table_never_reach_the_terminal(run, tmp_path, f
     for arguments in (
         ("inspect", made.uri),
         ("history", made.uri),
+        ("changes", made.uri, "1", "2"),
         ("files", made.uri, "--version", "3"),
         ("search", made.uri, "message:word"),
         ("sql", f"DESCRIBE INDEXTABLES TRANSACTION LOG '{made.uri}' INCLUDE ALL"),

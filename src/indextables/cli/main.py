@@ -32,7 +32,7 @@ _MISTYPED = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
 PURPOSES = {
     "Begin": ("demo", "load", "tail"),
     "Search and count": ("search", "count", "sql", "serve"),
-    "Look at a table": ("inspect", "files", "history", "describe", "report", "bench"),
+    "Look at a table": ("inspect", "files", "history", "changes", "describe", "report", "bench"),
     "Keep a table healthy": (
         "check",
         "merge-splits",

@@ -71,6 +71,34 @@ def history(table: str, limit: int, settings: Flags) -> None:
 
 @click.command()
 @table_argument
+@click.argument("first")
+@click.argument("last", required=False, type=int)
+@where_flag
+@limit_flag
+@verb
+def changes(  # noqa: PLR0917 - one parameter per argument and flag
+    table: str, first: str, last: int | None, where: str | None, limit: int, settings: Flags
+) -> None:
+    """Show the rows that commits inserted, deleted and updated.
+
+    FIRST is a version, or a time such as 2026-11-18T12:00; LAST is a version, by default the newest.
+    """
+    from indextables.table import Table
+
+    opened = Table.open(table, options=settings.options)
+    begin: dict[str, Any] = {"from_version": int(first)} if first.isdigit() else {"from_time": first}
+    rows = opened.changes(to_version=last, where=where, **begin)
+    if settings.form is not Form.TEXT:
+        render.show(rows.to_arrow(), settings.form)
+        return
+    shown = rows.head(limit + 1)
+    render.show(shown.slice(0, limit), settings.form)
+    if shown.num_rows > limit:
+        click.echo(f"There are more than these {limit}; use --limit to show more.", err=True)
+
+
+@click.command()
+@table_argument
 @where_flag
 @version_flag
 @limit_flag
@@ -418,4 +446,4 @@ def _timed(work: Callable[[], Any]) -> tuple[int, float, float]:
     return answer, round(times[0], 1), round(min(times[1:]), 1)
 
 
-VERBS = (inspect, history, files, search, count, describe, report, bench)
+VERBS = (inspect, history, changes, files, search, count, describe, report, bench)

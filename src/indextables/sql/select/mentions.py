@@ -26,6 +26,7 @@ _OPERATORS = (OPERATOR, "textsearch", "fieldmatch")
 _CALL_FOR_ALL = "indexqueryall"
 ALL_COLUMNS = "_indexall"
 _HIGHLIGHT = "highlight"
+CHANGES = "table_changes"
 SEARCH_CALL, HIGHLIGHT_CALL = "__indexquery_", "__highlight_"
 _SCHEMA = "indextables"
 _CLAUSES = frozenset(
@@ -63,6 +64,15 @@ class SqlToken:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """The commits whose changes are read."""
+
+    first: int | str
+    """A version, or a time as text."""
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PathMention:
     """A table read by its path."""
 
@@ -71,6 +81,8 @@ class PathMention:
     path: str
     version: int | None = None
     timestamp: str | None = None
+    changes: ChangeRange | None = None
+    """Of `table_changes('t', ...)`: which commits are meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +306,7 @@ def _closing(words: Sequence[SqlToken], at: int) -> int:
         depth += {"(": 1, ")": -1}.get(words[end].raw, 0)
         if depth == 0:
             return end
-    raise CommandError("a parenthesis after indexquery is not closed")
+    raise CommandError("a parenthesis is not closed")
 
 
 def _paths(text: str, words: Sequence[SqlToken], engine: str) -> list[PathMention]:
@@ -316,7 +328,31 @@ def _paths(text: str, words: Sequence[SqlToken], engine: str) -> list[PathMentio
             name = _path_at(words, at, by_string=engine == DUCKDB and before in _TABLE_CLAUSES)
             if name is not None:
                 paths.append(_as_of(text, words, at, name))
+            elif engine == DUCKDB and _is_call_of_changes(words, at):
+                paths.append(_changes_at(words, at))
     return paths
+
+
+def _is_call_of_changes(words: Sequence[SqlToken], at: int) -> bool:
+    called = at + 1 < len(words) and words[at + 1].raw == "("
+    return called and words[at].raw.lower() == CHANGES and not (at and words[at - 1].raw == ".")
+
+
+def _changes_at(words: Sequence[SqlToken], at: int) -> PathMention:
+    """`table_changes('t', first)` or `table_changes('t', first, last)`: versions, or a time as first."""
+    end = _closing(words, at + 1)
+    arguments = [word for word in words[at + 2 : end] if word.raw != ","]
+    path, *ends = [word.value for word in arguments] or [""]
+    is_text = [word.raw[0] == "'" for word in arguments]
+    plain = len(arguments) in (2, 3) and len(words[at + 2 : end]) == 2 * len(arguments) - 1 and is_text[0]
+    if not plain or not (is_text[1] or ends[0].isdigit()) or not all(value.isdigit() for value in ends[1:]):
+        raise CommandError(
+            "table_changes takes a table in quotes, the first version or a time in quotes, and perhaps the "
+            "last version: table_changes('events', 5, 9)"
+        )
+    first = ends[0] if is_text[1] else int(ends[0])
+    changes = ChangeRange(first, int(ends[1]) if ends[1:] else None)
+    return PathMention(words[at].start, words[end].end, path, changes=changes)
 
 
 def _path_at(words: Sequence[SqlToken], at: int, *, by_string: bool) -> int | None:

@@ -87,10 +87,7 @@ def rewrite_paths(text: str) -> Rewritten | None:
 
 
 def _references(paths: Sequence[PathMention]) -> tuple[Reference, ...]:
-    return tuple(
-        Reference((item.path,), by_path=True, version=item.version, timestamp=item.timestamp)
-        for item in paths
-    )
+    return tuple(Reference((item.path,), True, item.version, item.timestamp, item.changes) for item in paths)
 
 
 def rewrite(

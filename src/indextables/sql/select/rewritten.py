@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from indextables.sql.select.mentions import ChangeRange
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -16,6 +18,8 @@ class Reference:
     version: int | None = None
     timestamp: str | None = None
     """A SQL expression, as written."""
+    changes: ChangeRange | None = None
+    """The commits whose changes are read, in the place of rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from indextables.index.query.tree import all_of as all_queries
 from indextables.lazy import duckdb, pc
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import no_column
+from indextables.ops.read.changes import change_schema
 from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.record import Record
@@ -43,7 +44,7 @@ from indextables.split.search.filtered import Filtered
 from indextables.split.search.run import hits_split
 from indextables.split.search.selection import Selection
 from indextables.sql.select.bucket_functions import make_functions, names_bucket_function
-from indextables.sql.select.mentions import DUCKDB
+from indextables.sql.select.mentions import DUCKDB, ChangeRange
 from indextables.sql.select.pushdown import Pushed, pushed_down
 from indextables.sql.select.rewrite import hidden_view, rewrite
 from indextables.sql.select.rewritten import Highlight, Reference, ResolvedSearch, Rewritten
@@ -109,6 +110,23 @@ def run_select(
         connection.close()
 
 
+class TableChanges:
+    """The changes of a table, which a statement reads as if they were rows of one."""
+
+    def __init__(self, table: Table, commits: ChangeRange) -> None:
+        self._table = table
+        self._commits = commits
+        self.schema = change_schema(table.snapshot)
+        self.time_zone = table.time_zone
+        self.uri = table.uri
+
+    def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:
+        """The changed rows, or those for which the filter is true."""
+        first, last = self._commits.first, self._commits.last
+        begin = {"from_time": first} if isinstance(first, str) else {"from_version": first}
+        return self._table.changes(to_version=last, where=where, columns=columns, **begin)
+
+
 class _Tables:
     """The tables of one statement, each opened once."""
 
@@ -127,8 +145,17 @@ class _Tables:
         if reference.timestamp is not None:
             raise CommandError("TIMESTAMP AS OF is for Spark; use VERSION AS OF here")
         if reference not in self._by_path:
-            self._by_path[reference] = open_table(reference.name[0], reference.version, self._options)
+            self._by_path[reference] = self._opened(reference)
         return self._by_path[reference]
+
+    def _opened(self, reference: Reference) -> Any:
+        (name,), changes = reference.name, reference.changes
+        if changes is None:
+            return open_table(name, reference.version, self._options)
+        table = self.named.get(name.lower()) or open_table(name, None, self._options)
+        if not isinstance(table, Table):
+            raise CommandError(f"{name} is a Delta table; table_changes reads tables of IndexTables")
+        return TableChanges(table, changes)
 
     def columns_of(self, reference: Reference) -> Sequence[str] | None:
         table = self.of(reference)
@@ -256,7 +283,8 @@ def _rows_of(table: Any, rewritten: Rewritten, number: int, zone: str) -> Callab
         # A statement that counts rows mentions no column; one is enough to count by.
         columns = [name for name in columns if name.lower() in rewritten.columns] or columns[:1]
     if (searches or highlights) and not isinstance(table, Table):
-        raise CommandError("a Delta table has no index; search it with indextables search")
+        what = "changes have" if isinstance(table, TableChanges) else "a Delta table has"
+        raise CommandError(f"{what} no index; search the table itself with indextables search")
     read = partial(_read, table, columns, searches, pushed)
     return partial(_highlighted, table, read, highlights) if highlights else read
 
