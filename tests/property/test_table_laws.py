@@ -26,6 +26,7 @@ OPTIONS = {
     "checkpoint.interval": "4",
     "write.maxRowsPerSplit": "6",
     "purge.retentionCheckEnabled": "false",
+    "deletionVectors.enabled": "false",
 }
 ids = st.integers(0, 40)
 seeds = st.integers(0, 2**32)
@@ -179,7 +180,23 @@ class LifeWithVectors(Life):
 
     @rule()
     def open_without(self):
-        self.table = it.Table.open(self.root / "t", options={**OPTIONS, "deletionVectors.enabled": "false"})
+        self.table = it.Table.open(self.root / "t", options=OPTIONS)
+
+    @rule()
+    def purge_rows(self):
+        self.table.purge_rows()
+        self.now(self.rows)
+        assert self.table.files()["num_deleted"].null_count == self.table.files().num_rows
+
+    @rule()
+    def repair(self):
+        """A repaired log takes the place of the log; it has the newest version alone."""
+        log, repaired = self.root / "t" / "_transaction_log", self.root / "t" / "_repaired"
+        it.repair_log(log, repaired)
+        shutil.rmtree(log)
+        repaired.rename(log)
+        self.open_again()
+        self.states = {self.table.version: self.rows}
 
 
 TestLife = pytest.mark.slow(Life.TestCase)

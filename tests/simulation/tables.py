@@ -68,6 +68,7 @@ def plan_table_history(seed: int) -> Plan:
         "mergeOnWrite.enabled": chance.choice(("false", "false", "true")),
         "mergeOnWrite.fanIn": "2",
         "indexFilters.enabled": chance.choice(("false", "true")),
+        "deletionVectors.enabled": "false",
     }
     if random.Random(f"vectors:{seed}").random() < 0.5:
         options |= {"deletionVectors.enabled": "true", "deletionVectors.foldShare": "0.6"}

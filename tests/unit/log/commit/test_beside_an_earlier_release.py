@@ -30,7 +30,8 @@ import json, sys
 import pyarrow as pa
 import indextables as it
 assert it.__version__ == "0.2.0", it.__version__
-table = it.Table.open(sys.argv[1])
+schema = pa.schema([("id", pa.int64())])
+table = it.Table.open(sys.argv[1]) if it.Table.exists(sys.argv[1]) else it.Table.create(sys.argv[1], schema)
 for verb, *values in json.loads(sys.argv[2]):
     if verb == "append":
         table.append(pa.table({"id": pa.array(values, pa.int64())}))
@@ -141,3 +142,22 @@ def test_each_release_reads_what_the_other_wrote_checkpointed_and_truncated(earl
     table.truncate_history()
     assert earlier(path, ("append", 4)) == (4, [1, 2, 3, 4])
     assert ids(path) == [1, 2, 3, 4]
+
+
+def test_a_table_of_the_earlier_release_is_changed_in_its_ways_and_stays_readable_to_it(earlier, tmp_path):
+    path = tmp_path / "t"
+    assert earlier(path, ("append", *range(10))) == (1, [*range(10)])
+    table = Table.open(str(path))
+    assert table.delete("id = 3").files_rewritten == 1
+    assert table.update("id = 4", {"id": 40}).rows_updated == 1
+    assert earlier(path) == (3, [0, 1, 2, 5, 6, 7, 8, 9, 40])
+
+
+def test_the_first_vector_of_a_new_table_keeps_the_earlier_release_out(earlier, tmp_path):
+    path = tmp_path / "t"
+    table = Table.create(str(path), SCHEMA)
+    assert earlier(path, ("append", *range(10))) == (1, [*range(10)])
+    assert table.refresh().delete("id = 3").files_rewritten == 0
+    with pytest.raises(AssertionError, match="needs the reader feature.*deletionVectors"):
+        earlier(path)
+    assert ids(path) == [n for n in range(10) if n != 3]
