@@ -286,8 +286,13 @@ class TableActor(Actor):
         self.done(intent, self.table.update_properties(intent.properties))
 
     def do_merge(self, intent: Intent, pick: float) -> None:
-        intent.operation = "MERGE SPLITS"
-        self._told(intent, self.table.merge_splits())
+        """Put splits together, or write those with deleted rows anew."""
+        if int(pick * 1000) % 3 == 0:
+            intent.operation = "PURGE ROWS"
+            self._told(intent, self.table.purge_rows())
+        else:
+            intent.operation = "MERGE SPLITS"
+            self._told(intent, self.table.merge_splits())
 
     def do_restore(self, intent: Intent, pick: float) -> None:
         intent.operation = "RESTORE"

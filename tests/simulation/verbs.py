@@ -17,6 +17,7 @@ WRITTEN_BY: dict[str, tuple[str, ...]] = {
     "merge": ("upsert", "upsert_delete"),
     "restore": ("restore",),
     "merge_splits": ("merge",),
+    "purge_rows": ("merge",),
     "drop_partitions": ("drop_partitions",),
     "update_properties": ("properties",),
     "checkpoint": ("checkpoint",),
