@@ -1,4 +1,4 @@
-"""Aggregates and limits that the log answers in Spark: the same rows as with pushdown off, and no file opened."""
+"""Aggregates and limits that log and index answer in Spark: the same rows as with pushdown off, and fewer files opened."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ def tables(spark, tmp_path_factory) -> dict[str, str]:
         "whole": events(root / "whole", partition_by=()),
         "lettered": lettered(spark, root / "lettered"),
         "empty": emptied(root / "empty"),
+        "vectors": events(root / "vectors", options={"deletionVectors.enabled": "true"}),
+        "lines": lines(root / "lines"),
+        "delta": delta_events(root / "delta"),
     }
 
 
@@ -88,6 +91,63 @@ def lettered(spark, path: Path) -> str:
     return str(path)
 
 
+def lines(path: Path) -> str:
+    """Texts to search, in splits with and without an index, one of which has deleted rows."""
+    schema = pa.schema([
+        ("day", pa.date32()), ("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("level", pa.string()),
+        ("n", pa.int32()), ("x", pa.float64()), ("price", pa.decimal128(9, 2)), ("flag", pa.bool_()),
+        ("message", pa.string()), ("title", pa.string()),
+    ])  # fmt: skip
+    chosen = random.Random(11)
+    options = {"deletionVectors.enabled": "true"}
+    for file in range(6):
+        # Half an hour around the end of summer time, and times of 1968, when some clocks had odd seconds.
+        first = (
+            dt.datetime(2024, 10, 27, 0, tzinfo=dt.UTC) if file else dt.datetime(1968, 4, 1, tzinfo=dt.UTC)
+        )
+        rows = [
+            {
+                "day": None if file == 4 else dt.date(2024, 10, 26 + file % 3), "id": 40 * file + at,
+                "at": None if at % 9 == 0 else first + dt.timedelta(seconds=at * chosen.randint(1, 300)),
+                "level": chosen.choice(["INFO", "WARN", "error", "", None]), "n": chosen.choice([None, -1, 0, 7]),
+                "x": chosen.choice([None, float("nan"), 0.0, -0.0, 2.5]),
+                "price": chosen.choice([None, Decimal("0.10"), Decimal("-3.00")]),
+                "flag": chosen.choice([None, True, False]),
+                "message": None if at % 13 == 0 else " ".join(chosen.choices(["alpha", "beta", "gamma", "x1"], k=3)),
+                "title": chosen.choice(["alpha", "delta", None]),
+            }
+            for at in range(40)
+        ]  # fmt: skip
+        data = pa.Table.from_pylist(rows, schema)
+        if file:
+            it.write(str(path), data, mode="append")
+        else:
+            it.write(str(path), data, partition_by=["day"], text=["message", "title"], options=options)
+    it.Table.open(str(path)).delete("id % 7 = 3")
+    later = [{"id": 900 + at, "message": "alpha beta", "added": at % 2} for at in range(5)]
+    it.Table.open(str(path)).append(pa.Table.from_pylist(later), merge_schema=True)
+    return str(path)
+
+
+def delta_events(path: Path) -> str:
+    """A Delta table with nulls, NaN, long texts, and an older file without a column."""
+    deltalake = pytest.importorskip("deltalake")
+    for file in range(4):
+        rows = {
+            "part": ["a", "b", None, "b"],
+            "id": pa.array([file, 10 + file, None, -file], pa.int64()),
+            "x": [0.5, float("nan"), None, -0.0] if file else [1.0, 2.0, 3.0, 4.0],
+            "word": ["x" * 60, "y", None, f"z{file}"],
+            "on": [dt.date(2024, 1, 1 + file), None, dt.date(1969, 12, 31), dt.date(2024, 1, 1)],
+        }
+        if file == 3:
+            rows["added"] = pa.array([1, 2, None, 4], pa.int32())
+        deltalake.write_deltalake(
+            str(path), pa.table(rows), mode="append", partition_by=["part"], schema_mode="merge"
+        )
+    return str(path)
+
+
 def emptied(path: Path) -> str:
     it.write(str(path), [{"day": "a", "id": 1, "n": 2}], partition_by=["day"])
     it.Table.open(str(path)).delete("true")
@@ -99,7 +159,11 @@ COLUMNS = {
     "lettered": ["id", "c", "v", "folded", "kind"],
     "empty": ["day", "id", "n"],
 }
-COLUMNS |= {"bare": COLUMNS["events"], "whole": COLUMNS["events"]}
+COLUMNS |= {
+    **dict.fromkeys(["bare", "whole", "vectors"], COLUMNS["events"]),
+    "delta": ["part", "id", "x", "word", "on", "added"],
+    "lines": ["day", "id", "at", "level", "n", "x", "price", "flag", "message", "title", "added"],
+}
 CONDITIONS = {
     "events": [
         "day = DATE'2024-03-30'", "day IS NULL", "day <=> NULL", "hour >= 1", "hour IN (0, 2)", "hour IS NOT NULL",
@@ -110,20 +174,89 @@ CONDITIONS = {
     "lettered": ["kind = 'x'", "c = 'a'", "folded = 'B'", "id > 1", "v = 'b'", "kind IS NULL"],
     "empty": ["day = 'a'", "id > 0"],
 }  # fmt: skip
-CONDITIONS |= {"bare": CONDITIONS["events"], "whole": CONDITIONS["events"]}
+CONDITIONS |= {
+    **dict.fromkeys(["bare", "whole", "vectors"], CONDITIONS["events"]),
+    "delta": ["part = 'a'", "part IS NULL", "id > 3", "x > 0", "word LIKE 'z%'", "on > DATE'2024-01-01'"],
+    "lines": [
+        "day = DATE'2024-10-27'",
+        "day IS NOT NULL",
+        "level = 'INFO'",
+        "n >= 0",
+        "n IS NULL",
+        "x = 0",
+        "x > 1",
+        "level IN ('WARN', '')",
+        "id < 100",
+        "flag",
+        "NOT flag",
+        "price < 0",
+        "at >= TIMESTAMP'2024-10-27 00:30:00'",
+        "level LIKE '%O'",
+        "upper(level) = 'ERROR'",
+        "n + 1 = 8",
+        "id IN (SELECT max(id) FROM {t})",
+        "added IS NULL",
+        "title indexquery 'delta'",
+        "NOT title indexquery 'delta'",
+        "n = 7 OR flag",
+    ],
+}
+SEARCHES = [
+    "message indexquery 'alpha'",
+    "message indexquery 'alpha AND beta'",
+    "message indexquery '\"beta gamma\"'",
+    "message indexquery 'nosuch'",
+    "message indexquery 'gam*'",
+    "_indexall indexquery 'delta'",
+    "title indexquery 'alpha'",
+]
+GROUPS = [
+    "date_trunc('hour', at)",
+    "date_trunc('minute', at)",
+    "to_date(at)",
+    "date_trunc('WEEK', at)",
+    "hour(at)",
+    "year(day)",
+    "upper(level)",
+    "coalesce(level, '?')",
+    "n IS NULL",
+    "n + id % 2",
+    "date_trunc('second', at)",
+    "x",
+    "at",
+]
+ZONES = ["UTC", "Europe/Berlin", "Africa/Monrovia", "Asia/Kathmandu"]
 
 
 def questions(seed: int) -> Iterator[tuple[str, str]]:
     """A table and a question about it, with {t} for the table."""
     chosen = random.Random(seed)
     for _ in range(QUESTIONS_AT_ONCE):
-        table = chosen.choice(["events", "events", "events", "bare", "whole", "lettered", "empty"])
+        table = chosen.choice(
+            [
+                "events",
+                "events",
+                "vectors",
+                "bare",
+                "whole",
+                "lettered",
+                "empty",
+                "delta",
+                "lines",
+                "lines",
+                "lines",
+            ]
+        )
         columns, keys = COLUMNS[table], []
-        partitions = {"events": ["day", "hour"], "lettered": ["kind"], "empty": ["day"]}.get(table, [])
+        partitions = {
+            "events": ["day", "hour"], "vectors": ["day", "hour"], "lettered": ["kind"], "empty": ["day"], "delta": ["part"],
+        }.get(table, [])  # fmt: skip
         if chosen.random() < 0.5:
             keys = chosen.sample(partitions or columns, chosen.randint(1, len(partitions) or 1))
         if chosen.random() < 0.1:
             keys = [chosen.choice(columns)]
+        if table == "lines" and chosen.random() < 0.4:
+            keys = [*keys[:1], chosen.choice(GROUPS)]
         shapes = [
             "count(*)",
             "count({c})",
@@ -141,6 +274,8 @@ def questions(seed: int) -> Iterator[tuple[str, str]]:
         if keys and chosen.random() < 0.2:
             text = f"SELECT DISTINCT {', '.join(keys)} FROM {{t}}"
         conditions = chosen.sample(CONDITIONS[table], chosen.choice([0, 0, 1, 1, 2]))
+        if table == "lines" and chosen.random() < 0.9:
+            conditions = [chosen.choice(SEARCHES), *conditions[:1]]
         if conditions:
             text += " WHERE " + " AND ".join(conditions)
         if keys and "DISTINCT" not in text.split("FROM", 1)[0][:16]:
@@ -154,7 +289,12 @@ def answers(spark, text: str) -> list:
 
 def is_from_log(spark, text: str) -> bool:
     plan = spark.sql(text)._jdf.queryExecution().optimizedPlan().toString()
-    return "LocalRelation" in plan and "parquet" not in plan
+    return "LocalRelation" in plan and "parquet" not in plan and "MapInArrow" not in plan
+
+
+def is_from_splits(spark, text: str, capsys) -> bool:
+    spark.sql(text).explain()
+    return "aggregates of indexquery" in capsys.readouterr().out
 
 
 @pytest.fixture(autouse=True)
@@ -163,6 +303,7 @@ def pushdown(spark):
     settings = {
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
         ENABLED: "true",
     }
     before = {key: spark.conf.get(key, None) for key in settings}
@@ -177,6 +318,7 @@ def pushdown(spark):
 @pytest.mark.parametrize("seed", first_of(6, range(84)))
 def test_drawn_questions_have_the_answers_that_spark_computes(spark, tables, pushdown, seed):
     answered = 0
+    spark.conf.set("spark.sql.session.timeZone", ZONES[seed % len(ZONES)])
     for table, question in questions(seed):
         text = question.format(t=f"indextables.`{tables[table]}`")
         pushdown(False)
@@ -305,6 +447,44 @@ def test_a_delta_table_is_counted_by_its_log(spark, tmp_path, pushdown):
         pushdown(False)
         assert rows == answers(spark, text)
     spark.catalog.dropTempView("counted_delta")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT count(*) FROM {t} WHERE message indexquery 'alpha'",
+        "SELECT level, count(*) FROM {t} WHERE message indexquery 'alpha' GROUP BY level",
+        "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM {t} WHERE message indexquery 'beta' GROUP BY 1 ORDER BY n",
+        "SELECT level, max(at), count(n) FROM {t} WHERE message indexquery 'alpha' AND n >= 0 GROUP BY level HAVING count(*) > 1",
+        "SELECT count(*) FROM {t} WHERE message indexquery 'nosuch'",
+        "SELECT DISTINCT level FROM {t} WHERE _indexall indexquery 'delta'",
+    ],
+)
+@pytest.mark.parametrize("where", ["driver", "executors"])
+def test_the_splits_answer_under_a_search(spark, tables, pushdown, capsys, monkeypatch, question, where):
+    if where == "executors":
+        monkeypatch.setattr("indextables.spark.search.on_driver.MOST_SPLITS", 0)
+    text = question.format(t=f"indextables.`{tables['lines']}`")
+    pushdown(False)
+    expected = answers(spark, text)
+    assert not is_from_splits(spark, text, capsys)
+    pushdown(True)
+    assert answers(spark, text) == expected
+    assert is_from_splits(spark, text, capsys)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT sum(n) FROM {t} WHERE message indexquery 'alpha'",
+        "SELECT x, count(*) FROM {t} WHERE message indexquery 'alpha' GROUP BY x",
+        "SELECT count(*) FROM {t} WHERE message indexquery 'alpha' OR n = 7",
+        "SELECT count(*) FROM {t} WHERE message indexquery 'alpha' AND hash(level) = 7",
+        "SELECT date_trunc('second', at), count(*) FROM {t} WHERE message indexquery 'beta' GROUP BY 1",
+    ],
+)
+def test_what_the_splits_do_not_tell_is_left_to_spark(spark, tables, capsys, question):
+    assert not is_from_splits(spark, question.format(t=f"indextables.`{tables['lines']}`"), capsys)
 
 
 def test_a_search_beside_a_limit_is_answered(spark, tmp_path):

@@ -286,9 +286,10 @@ class ReadOptions:
         "source.",
     )  # fmt: skip
     aggregate_pushdown: bool = option(
-        "aggregatePushdown.enabled", False, BOOLEAN,
-        "Whether Spark's count, min and max are answered by the log where it knows them, and LIMIT lists no "
-        "more files than it needs. Set it for the session; a read can only switch it off.",
+        "aggregatePushdown.enabled", True, BOOLEAN,
+        "Whether Spark's count, min and max are answered by the log where it knows them, and under a search "
+        "by the splits, and LIMIT lists no more files than it needs. False in the session switches all of it "
+        "off; for a read, its aggregates.",
     )  # fmt: skip
 
 

@@ -49,8 +49,9 @@ from indextables.ops.read.splits import splits_at, with_words
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node
+from indextables.reading import Reading
 from indextables.split.layout import SplitRef
-from indextables.split.search.run import count_split
+from indextables.split.search.run import count_split, search_split
 from indextables.split.search.selection import Selection
 from indextables.split.search.value_counts import value_counts
 from indextables.storage.store import scans_at_once
@@ -132,6 +133,16 @@ def from_log_alone(snapshot: Snapshot, aggregation: Aggregation, node: Node | No
         return finished(total, *part, {})
     partials = _Counter(snapshot, node, None, Record(snapshot), [part]).by_log_alone()
     return None if partials is None else finished(_merged([partials], [part])[0], *part, {})
+
+
+def partial_of_hits(
+    reading: Reading, ref: SplitRef, selection: Selection, aggregation: Aggregation, layout: Layout
+) -> pa.Table:
+    """What the hits in one split contribute to an aggregation; on executors, where there is no log."""
+    merging = Merging(layout)
+    for rows in search_split(reading, ref, selection):
+        merging.add(partial_of(rows, aggregation, layout))
+    return merging.total()
 
 
 def _merged(partials: Iterable[PartialTables], parts: Sequence[tuple[Aggregation, Layout]]) -> PartialTables:

@@ -43,6 +43,7 @@ _ANSWERS: Mapping[str, Callable[[JvmRequest], dict[str, Any]]] = {
     "save": rows.save,
     "search": searches.search,
     "search_function": searches.search_function,
+    "search_groups": searches.search_groups,
     "spelled": searches.spell,
     "statement": statements.statement,
     "stream_batch": streams.batch,

@@ -32,6 +32,7 @@ from indextables.spark.read.planner import conjunction
 from indextables.spark.read.version import resolve_read
 from indextables.spark.search.comparing import comparison
 from indextables.spark.search.dataframe import no_index, numbered_frame, required_frame
+from indextables.spark.search.groups import grouped_frame
 from indextables.sql.select.mentions import NO_QUERY
 from indextables.sql.select.rewritten import ResolvedSearch
 from indextables.sql.select.scopes import NO_SEARCH
@@ -94,6 +95,22 @@ def search(request: JvmRequest) -> dict[str, Any]:
         searched = numbered
     request.objects["plan"] = searched.frame._jdf.queryExecution().analyzed()
     return {"shown": searched.shown}
+
+
+def search_groups(request: JvmRequest) -> dict[str, Any]:
+    """The groups of an aggregate under searches; no plan where rows have to tell."""
+    arguments = request.arguments
+    table = _table(request)
+    snapshot = _snapshot(request, table)
+    if table.restricted or not snapshot.settings.read.aggregate_pushdown:
+        return {}
+    grouped = grouped_frame(
+        request.spark, snapshot, [_search(one) for one in arguments["searches"]], arguments
+    )
+    if grouped is None:
+        return {}
+    request.objects["plan"] = grouped.frame._jdf.queryExecution().analyzed()
+    return {"shown": grouped.shown, "merged": grouped.merged}
 
 
 def compare(request: JvmRequest) -> dict[str, Any]:

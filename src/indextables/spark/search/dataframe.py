@@ -78,7 +78,7 @@ def _matching_rows(
 
     `pruned_by` is used only to skip splits: the caller applies it to the rows as well.
     """
-    planned = _left_by_the_log(snapshot, where if pruned_by is None else pruned_by)
+    planned = left_by_the_log(snapshot, where if pruned_by is None else pruned_by)
     refs = tuple(splits_to_search(snapshot, query, planned))
     selection = Selection(query, where, tuple(columns), limit, score)
     whole = SearchTask(snapshot.reading, refs, selection)
@@ -89,24 +89,24 @@ def _matching_rows(
         whole = replace(whole, selection=replace(selection, statistics=ranking))
         schema = schema.add(SCORE, FloatType(), False)
     counted = on_driver.counted(spark, whole)
-    shown = _shown(snapshot, query, len(planned), len(refs), counted)
+    shown = shown_search(snapshot, query, len(planned), len(refs), counted)
     if counted is not None:
         whole = on_driver.among(whole, counted)
         if on_driver.is_little(whole, counted):
             local = on_driver.local_frame(spark, matching_rows, whole, schema)
             if local is not None:
                 return SearchResult(local, shown)
-    return SearchResult(frame_of_tasks(spark, matching_rows, _grouped(spark, whole), schema), shown)
+    return SearchResult(frame_of_tasks(spark, matching_rows, shared_tasks(spark, whole), schema), shown)
 
 
-def _left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[SplitRef]:
+def left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[SplitRef]:
     """The splits in which a filter may be true, according to the log."""
     if where is None:
         return live_splits(snapshot)
     return splits_at(snapshot, snapshot.plan(where, columns={"path"}).files.column("path").to_pylist())
 
 
-def _shown(
+def shown_search(
     snapshot: Snapshot, query: Query, after_log: int, searched: int, counted: Mapping[str, int] | None
 ) -> str:
     """What EXPLAIN shows for a search."""
@@ -127,7 +127,7 @@ def _statistics(spark: Any, snapshot: Snapshot, task: SearchTask) -> Statistics:
 
     def ask(terms: Sequence[Term]) -> Iterable[Statistics]:
         task_of_terms = replace(every, terms=tuple(terms))
-        return SparkWorkers(spark).map(statistics, _grouped(spark, task_of_terms))
+        return SparkWorkers(spark).map(statistics, shared_tasks(spark, task_of_terms))
 
     return table_statistics(snapshot, task.selection.query, ask)
 
@@ -159,7 +159,7 @@ def hidden_frame(
         columns = [name for name in names if mentioned is None or name.lower() in mentioned]
         best, score = (searches[0].best, searches[0].score) if len(searches) == 1 else (None, False)
         return required_frame(spark, snapshot, searches, columns, where=where, score=score, best=best).frame
-    refs = _left_by_the_log(snapshot, where)
+    refs = left_by_the_log(snapshot, where)
     if reading_way(spark, snapshot) != "arrow":
         from pyspark.sql import functions as f
 
@@ -217,7 +217,7 @@ def numbered_frame(
     """
     from pyspark.sql import functions as f
 
-    refs = _left_by_the_log(snapshot, where)
+    refs = left_by_the_log(snapshot, where)
     stored_names = [name for ref in refs for name in file_names(ref)]
     if len(set(stored_names)) != len(stored_names):
         return None
@@ -273,15 +273,16 @@ class _Hits:
         task = SearchTask(snapshot.reading, refs, Selection(query), by_name=by_name)
         schema = StructType([StructField(FILE, StringType(), False), StructField(ROW, LongType(), False)])
         counts = on_driver.counted(spark, task)
-        shown = _shown(snapshot, query, len(planned), len(refs), counts)
+        shown = shown_search(snapshot, query, len(planned), len(refs), counts)
         if counts is not None:
             task = on_driver.among(task, counts)
             if on_driver.is_little(task, counts):
                 return cls(search, columns, on_driver.local_frame(spark, hits, task, schema), shown)
-        return cls(search, columns, frame_of_tasks(spark, hits, _grouped(spark, task), schema), shown)
+        return cls(search, columns, frame_of_tasks(spark, hits, shared_tasks(spark, task), schema), shown)
 
 
-def _grouped(spark: Any, whole: SearchTask) -> list[SearchTask]:
+def shared_tasks(spark: Any, whole: SearchTask) -> list[SearchTask]:
+    """A search, divided among executors."""
     # Searching an index takes milliseconds and starting a task tens of them: one task per core.
     groups = shared_out(whole.refs, default_width(spark), lambda ref: ref.index_length or 0)
     return [replace(whole, refs=group) for group in groups]

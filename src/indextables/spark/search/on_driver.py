@@ -70,12 +70,25 @@ def local_frame(
     spark: Any, run: Callable[[SearchTask], Iterator[pa.RecordBatch]], task: SearchTask, schema: Any
 ) -> Any:
     """The result of a task as a local relation; None if its types need Spark's own conversion."""
-    if any(field.dataType.typeName() not in _PLAIN for field in schema):
+    if not _are_plain(schema):
         return None
     batches = list(run(task))
-    if not batches:
-        return spark.createDataFrame([], schema)
-    return frame_of_arrow(spark, pa.Table.from_batches(batches), schema)
+    return (
+        frame_of_arrow(spark, pa.Table.from_batches(batches), schema)
+        if batches
+        else spark.createDataFrame([], schema)
+    )
+
+
+def frame_of_groups(spark: Any, groups: pa.Table, schema: Any) -> Any:
+    """A table as a local relation; None if its types need Spark's own conversion."""
+    if not _are_plain(schema):
+        return None
+    return frame_of_arrow(spark, groups, schema) if groups.num_rows else spark.createDataFrame([], schema)
+
+
+def _are_plain(schema: Any) -> bool:
+    return all(field.dataType.typeName() in _PLAIN for field in schema)
 
 
 def is_near(spark: Any, task: SearchTask) -> bool:

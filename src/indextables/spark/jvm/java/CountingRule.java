@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.expressions.aggregate.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
@@ -14,18 +15,22 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.types.*;
 
 /**
- * An optimizer rule that puts answers of the log into a plan, so that no file is opened for them.
+ * An optimizer rule that puts answers of the log and of the index into a plan.
  *
  * Aggregates by count, min and max become a local relation if the log knows them of every row: of the whole table, by
- * partition, and under filters that all rows of the files left fulfil. A LIMIT reads as many files as have enough rows.
- * Python decides whether the log knows; what is asked here has one meaning in both. Everything else stays as it is.
+ * partition, and under filters that all rows of the files left fulfil. Under a search they are computed where the splits are
+ * opened, and Spark is given groups in place of rows. A LIMIT reads as many files as have enough rows.
+ * Python decides what it can tell; what is asked here has one meaning in both. Everything else stays as it is.
  */
 public class CountingRule extends Rule {
+  /** Formats of `date_trunc` that make one time of all those in a minute. */
+  private static final java.util.Set COARSE = new java.util.HashSet(java.util.Arrays.asList(
+    new Object[] {"MINUTE", "HOUR", "DAY", "DD", "WEEK", "MON", "MONTH", "MM", "QUARTER", "YEAR", "YYYY", "YY"}));
   private static final String ENABLED = "spark.indextables.aggregatePushdown.enabled";
 
   public TreeNode apply(TreeNode plan) {
     LogicalPlan whole = (LogicalPlan) plan;
-    if (!Boolean.parseBoolean(whole.conf().getConfString(ENABLED, "false"))) return whole;
+    if (!Boolean.parseBoolean(whole.conf().getConfString(ENABLED, "true"))) return whole;
     ArrayList explained = new ArrayList();
     // A search is asked for of the whole version, whatever a limit leaves of it.
     LogicalPlan answered = answered(whole, explained, !whole.containsPattern(TreePattern.SCALA_UDF()));
@@ -54,6 +59,7 @@ public class CountingRule extends Rule {
   private static LogicalPlan aggregated(Aggregate plan, List explained) {
     Source source = Source.of((LogicalPlan) plan.children().head());
     if (source == null) return null;
+    if (!source.searches.isEmpty()) return new Groups(source).of(plan, explained);
     Question question = new Question(source);
     for (scala.collection.Iterator i = plan.groupingExpressions().iterator(); i.hasNext();) if (!question.groupBy((Expression) i.next())) return null;
     for (scala.collection.Iterator i = plan.aggregateExpressions().iterator(); i.hasNext();) if (!question.collect((Expression) i.next())) return null;
@@ -101,22 +107,17 @@ public class CountingRule extends Rule {
     }
 
     private boolean ask(AggregateExpression e) {
-      if (e.isDistinct() || e.filter().isDefined() || answers.containsKey(name(e))) return answers.containsKey(name(e));
+      if (answers.containsKey(name(e))) return true;
+      Map asked = source.asked(e);
+      if (asked == null) return false;
       AggregateFunction function = e.aggregateFunction();
-      Expression of = function.children().size() == 1 ? (Expression) function.children().head() : null;
-      boolean isCount = function instanceof Count;
-      if (of == null || !(isCount || function instanceof Min || function instanceof Max)) return false;
-      boolean ofRows = isCount && of instanceof Literal && ((Literal) of).value() != null;
-      Attribute column = ofRows ? null : source.column(of);
-      if (!ofRows && (column == null || (!isCount && !isPlain(column)))) return false;
-      String named = isCount ? "count" : function instanceof Min ? "min" : "max";
-      aggregates.add(Bridge.map(new Object[] {"function", named, "column", ofRows ? null : column.name()}));
-      answers.put(name(e), new AttributeReference(named, function.dataType(), function.nullable(),
+      aggregates.add(asked);
+      answers.put(name(e), new AttributeReference((String) asked.get("function"), function.dataType(), function.nullable(),
         Metadata.empty(), NamedExpression.newExprId(), CaseClasses.seq(new ArrayList())));
       return true;
     }
 
-    private static String name(AggregateExpression e) { return ((Expression) e.canonicalized()).toString() + (e.isDistinct() ? " distinct" : "") + e.filter(); }
+    static String name(AggregateExpression e) { return ((Expression) e.canonicalized()).toString() + (e.isDistinct() ? " distinct" : "") + e.filter(); }
 
     List output() {
       ArrayList output = new ArrayList(keys);
@@ -140,6 +141,135 @@ public class CountingRule extends Rule {
     }
   }
 
+  // ---- aggregates under a search ----
+
+  /** The groups that the splits are asked for, and what Spark makes of them: keys may be computed there from those of the splits. */
+  private static final class Groups {
+    /** The grouping keys whose values, and the times whose minutes, are one and the same for every row of a group. */
+    final LinkedHashMap keys = new LinkedHashMap();
+    final ArrayList aggregates = new ArrayList();
+    /** The indexes of aggregates, by what is asked for. */
+    final LinkedHashMap indexes = new LinkedHashMap();
+    final Source source;
+    private boolean isPlain = true;
+
+    Groups(Source source) { this.source = source; }
+
+    LogicalPlan of(Aggregate plan, List explained) {
+      for (scala.collection.Iterator i = plan.groupingExpressions().iterator(); i.hasNext();) if (!groupBy((Expression) i.next())) return null;
+      for (scala.collection.Iterator i = plan.aggregateExpressions().iterator(); i.hasNext();) if (!collect((Expression) i.next(), plan)) return null;
+      ArrayList names = new ArrayList();
+      for (java.util.Iterator i = keys.values().iterator(); i.hasNext();) names.add(i.next());
+      HashMap objects = new HashMap();
+      Map answer = Bridge.call("search_groups", Bridge.map(new Object[] {"identity", source.index.identity(), "searches", source.searched(),
+        "conditions", source.trees(), "keys", names, "aggregates", aggregates}), objects);
+      LogicalPlan rows = (LogicalPlan) objects.get("plan");
+      if (rows == null) return null;
+      explained.add(answer.get("shown"));
+      return grouped(plan, rows, Boolean.TRUE.equals(answer.get("merged")) && isPlain);
+    }
+
+    /** A key that is a column, or that has one value for all rows with the same values, or minutes, of columns. */
+    private boolean groupBy(Expression key) {
+      Expression computed = key instanceof Attribute ? source.expression((Attribute) key) : null;
+      if (computed == null || !computed.deterministic()) return false;
+      isPlain = isPlain && computed instanceof Attribute;
+      return uses(computed, null);
+    }
+
+    private boolean uses(Expression e, Expression above) {
+      if (e instanceof UserDefinedExpression || e instanceof PlanExpression) return false;
+      if (e instanceof Attribute) {
+        Attribute column = (Attribute) e;
+        boolean isTime = column.dataType() instanceof TimestampType;
+        if (!CountingRule.isPlain(column) || column.dataType() instanceof FractionalType && !(column.dataType() instanceof DecimalType)) return false;
+        boolean byMinute = isTime && above != null;
+        if (byMinute && !isCoarse(above)) return false;
+        Map known = (Map) keys.get(column.exprId());
+        if (known == null || !byMinute) keys.put(column.exprId(), Bridge.map(new Object[] {"column", column.name(), "step", byMinute ? "minute" : null}));
+        return true;
+      }
+      for (scala.collection.Iterator i = e.children().iterator(); i.hasNext();) if (!uses((Expression) i.next(), e)) return false;
+      return true;
+    }
+
+    /** Whether a function of a time has the same value for all times in a minute. */
+    private static boolean isCoarse(Expression function) {
+      if (!(function instanceof TimeZoneAwareExpression) || !isOfMinutes(((TimeZoneAwareExpression) function).zoneId())) return false;
+      if (function instanceof Cast) return function.dataType() instanceof DateType;
+      if (function instanceof Hour || function instanceof Minute) return true;
+      Object format = function instanceof TruncTimestamp ? ((TruncTimestamp) function).format() : null;
+      Object unit = format instanceof Literal ? ((Literal) format).value() : null;
+      return unit != null && COARSE.contains(unit.toString().toUpperCase(java.util.Locale.ROOT));
+    }
+
+    /** Whether clocks differ from UTC by whole minutes, since 1973 at least; before that, Python asks for seconds. */
+    private static boolean isOfMinutes(java.time.ZoneId zone) {
+      return zone.getRules().getOffset(java.time.Instant.parse("1973-01-01T00:00:00Z")).getTotalSeconds() % 60 == 0;
+    }
+
+    private boolean collect(Expression e, Aggregate plan) {
+      if (e instanceof AggregateExpression) return ask((AggregateExpression) e);
+      if (e instanceof Attribute) {
+        for (scala.collection.Iterator i = plan.groupingExpressions().iterator(); i.hasNext();) if (((Attribute) i.next()).exprId().equals(((Attribute) e).exprId())) return true;
+        return false;
+      }
+      if (!e.deterministic() || e instanceof PlanExpression) return false;
+      for (scala.collection.Iterator i = e.children().iterator(); i.hasNext();) if (!collect((Expression) i.next(), plan)) return false;
+      return true;
+    }
+
+    private boolean ask(AggregateExpression e) {
+      Map asked = source.asked(e);
+      if (asked == null) return false;
+      if (indexes.containsKey(Question.name(e))) return true;
+      indexes.put(Question.name(e), Integer.valueOf(aggregates.size()));
+      aggregates.add(asked);
+      return true;
+    }
+
+    /** The plan over groups: those of splits are added up, unless there is one for every key already. */
+    private LogicalPlan grouped(Aggregate plan, LogicalPlan rows, boolean isMerged) {
+      HashMap byColumn = new HashMap();
+      int at = 0;
+      for (java.util.Iterator i = keys.keySet().iterator(); i.hasNext(); at++) byColumn.put(i.next(), rows.output().apply(at));
+      ArrayList shown = new ArrayList();
+      for (scala.collection.Iterator i = plan.groupingExpressions().iterator(); i.hasNext();) {
+        Attribute key = (Attribute) i.next();
+        shown.add(new Alias(SearchRule.renamed(source.expression(key), byColumn), key.name(), key.exprId(), key.qualifier(), scala.Option.apply(key.metadata()), CaseClasses.seq(new ArrayList())));
+      }
+      HashMap values = new HashMap();
+      for (java.util.Iterator i = indexes.keySet().iterator(); i.hasNext();) {
+        Object name = i.next();
+        Attribute part = (Attribute) rows.output().apply(at + ((Number) indexes.get(name)).intValue());
+        shown.add(part);
+        values.put(name, part);
+      }
+      Project keyed = new Project(CaseClasses.seq(shown), rows);
+      ArrayList columns = new ArrayList();
+      for (scala.collection.Iterator i = plan.aggregateExpressions().iterator(); i.hasNext();) columns.add(merged((Expression) i.next(), values, isMerged));
+      if (isMerged) return new Project(CaseClasses.seq(columns), keyed);
+      return (LogicalPlan) CaseClasses.copy(plan, new Object[] {"aggregateExpressions", CaseClasses.seq(columns), "child", keyed});
+    }
+
+    private static Expression merged(Expression e, Map values, boolean isMerged) {
+      if (e instanceof AggregateExpression) {
+        AggregateFunction function = ((AggregateExpression) e).aggregateFunction();
+        Expression part = (Expression) values.get(Question.name((AggregateExpression) e));
+        if (!(function instanceof Count)) return isMerged ? part : ((AggregateFunction) function.withNewChildren(CaseClasses.seq(java.util.Collections.singletonList(part)))).toAggregateExpression();
+        Expression total = isMerged ? part : (Expression) ((AggregateFunction) CaseClasses.make(Sum.class, new Object[] {"child", part})).toAggregateExpression();
+        ArrayList counts = new ArrayList();
+        counts.add(total);
+        counts.add(new Literal(Long.valueOf(0L), DataTypes.LongType));
+        return new Coalesce(CaseClasses.seq(counts));
+      }
+      if (e instanceof Attribute || e.children().isEmpty()) return e;
+      ArrayList children = new ArrayList();
+      for (scala.collection.Iterator i = e.children().iterator(); i.hasNext();) children.add(merged((Expression) i.next(), values, isMerged));
+      return (Expression) e.withNewChildren(CaseClasses.seq(children));
+    }
+  }
+
   /** Whether the values of a column are ordered, and shown, as the log has them. */
   private static boolean isPlain(Attribute column) {
     DataType type = column.dataType();
@@ -153,15 +283,17 @@ public class CountingRule extends Rule {
     final LogicalPlan relation;
     final LogFileIndex index;
     final ArrayList conjuncts = new ArrayList();
-    /** Columns of the relation, by the numbers under which the plan above knows them; computed ones are missing. */
-    HashMap columns = new HashMap();
+    /** The searches that every row has to match. */
+    final ArrayList searches = new ArrayList();
+    /** What the plan above knows by numbers, as expressions of the columns of the relation. */
+    HashMap expressions = new HashMap();
 
     private Source(LogicalPlan relation, LogFileIndex index) {
       this.relation = relation;
       this.index = index;
       for (scala.collection.Iterator i = relation.output().iterator(); i.hasNext();) {
         Attribute column = (Attribute) i.next();
-        if (!FileSourceMetadataAttribute.unapply((AttributeReference) column).isDefined()) columns.put(column.exprId(), column);
+        if (!FileSourceMetadataAttribute.unapply((AttributeReference) column).isDefined()) expressions.put(column.exprId(), column);
       }
     }
 
@@ -181,10 +313,12 @@ public class CountingRule extends Rule {
       for (scala.collection.Iterator i = plan.projectList().iterator(); i.hasNext();) {
         NamedExpression item = (NamedExpression) i.next();
         if (!((Expression) item).deterministic()) return null;
-        Attribute column = column(item instanceof Alias ? ((Alias) item).child() : (Expression) item);
-        if (column != null) shown.put(item.exprId(), column);
+        Expression computed = item instanceof Alias ? ((Alias) item).child() : (Expression) item;
+        boolean isOwn = true;
+        for (scala.collection.Iterator j = computed.references().iterator(); j.hasNext();) isOwn = isOwn && expressions.containsKey(((Attribute) j.next()).exprId());
+        if (isOwn) shown.put(item.exprId(), SearchRule.renamed(computed, expressions));
       }
-      columns = shown;
+      expressions = shown;
       return this;
     }
 
@@ -194,13 +328,52 @@ public class CountingRule extends Rule {
       for (int i = 0; i < parts.size(); i++) {
         Expression part = (Expression) parts.get(i);
         boolean isOwn = part.deterministic() && !SubqueryExpression.hasSubquery(part) && part.references().subsetOf(relation.outputSet());
-        if (!isOwn || !SearchCall.in(CaseClasses.seq(java.util.Collections.singletonList(part))).isEmpty()) return null;
+        if (!isOwn) return null;
+        if (isSearch(part)) searches.add(part);
+        else if (SearchCall.in(CaseClasses.seq(java.util.Collections.singletonList(part))).isEmpty()) conjuncts.add(part);
+        else return null;
       }
-      conjuncts.addAll(parts);
       return this;
     }
 
-    Attribute column(Expression e) { return e instanceof Attribute ? (Attribute) columns.get(((Attribute) e).exprId()) : null; }
+    private static boolean isSearch(Expression part) {
+      if (!SearchCall.is(part) || SearchCall.query(part) == null || SearchCall.attributes(part).isEmpty()) return false;
+      boolean isOwn = SearchCall.first(part).length() == 0 || SearchCall.first(part).equals(SearchCall.about(part));
+      return isOwn && (SearchCall.kind(part).equals(SearchCall.SEARCH) || SearchCall.kind(part).equals(SearchCall.ALL));
+    }
+
+    /** The searches as `bridge/searches.py` reads them. */
+    List searched() {
+      ArrayList searched = new ArrayList();
+      for (int i = 0; i < searches.size(); i++) {
+        Expression mark = (Expression) searches.get(i);
+        Object column = SearchCall.kind(mark).equals(SearchCall.ALL) ? null : Origin.names(relation, SearchCall.about(mark)).get(0);
+        searched.add(Bridge.map(new Object[] {"kind", SearchCall.kind(mark), "column", column, "query", SearchCall.query(mark), "required", Boolean.TRUE}));
+      }
+      return searched;
+    }
+
+    /** What the plan above knows as a column, in columns of the relation; null if it cannot be told. */
+    Expression expression(Attribute e) { return (Expression) expressions.get(e.exprId()); }
+
+    /** The column of the relation that an expression is; null for a computed one. */
+    Attribute column(Expression e) {
+      Expression computed = e instanceof Attribute ? expression((Attribute) e) : null;
+      return computed instanceof Attribute ? (Attribute) computed : null;
+    }
+
+    /** An aggregate as Python has it; null if Python may compute it in another way. */
+    Map asked(AggregateExpression e) {
+      AggregateFunction function = e.aggregateFunction();
+      Expression of = function.children().size() == 1 ? (Expression) function.children().head() : null;
+      boolean isCount = function instanceof Count;
+      if (e.isDistinct() || e.filter().isDefined() || of == null || !(isCount || function instanceof Min || function instanceof Max)) return null;
+      boolean ofRows = isCount && of instanceof Literal && ((Literal) of).value() != null;
+      Attribute column = ofRows ? null : column(of);
+      if (!ofRows && (column == null || (!isCount && !isPlain(column)))) return null;
+      String named = isCount ? "count" : function instanceof Min ? "min" : "max";
+      return Bridge.map(new Object[] {"function", named, "column", ofRows ? null : column.name()});
+    }
 
     List trees() {
       ArrayList trees = new ArrayList();

@@ -157,7 +157,7 @@ public class SearchRule extends Rule {
     return SearchCall.with(mark, renamed(SearchCall.column(mark), names), null);
   }
 
-  private static Expression renamed(Expression e, Map names) {
+  static Expression renamed(Expression e, Map names) {
     if (e instanceof Attribute) return names.containsKey(((Attribute) e).exprId()) ? (Expression) names.get(((Attribute) e).exprId()) : e;
     ArrayList children = new ArrayList();
     for (scala.collection.Iterator i = e.children().iterator(); i.hasNext();) children.add(renamed((Expression) i.next(), names));
