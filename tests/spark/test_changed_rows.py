@@ -114,6 +114,23 @@ def test_the_history_has_what_merge_into_of_a_frame_changed(spark, table):
     assert_in_history(table, version, counts)
 
 
+def test_a_merge_that_only_inserts_does_not_insert_what_another_inserted_meanwhile(spark, table):
+    """The other merge is committed while this one runs: by its own source, which Spark computes after it has planned."""
+
+    def keys(batches):
+        for batch in batches:
+            meanwhile = [{"id": 11, "day": 5, "message": "meanwhile", "changed": 0}]
+            it.Table.open(table).merge(meanwhile, on="id", matched=None)
+            yield batch
+
+    spark.range(11, 13, 1, 1).mapInArrow(keys, "id long").createOrReplaceTempView("keys_of_others")
+    into = f"MERGE INTO indextables.`{table}` x USING keys_of_others s ON x.id = s.id"
+    with pytest.raises(it.errors.ConflictError):
+        spark.sql(f"{into} WHEN NOT MATCHED THEN INSERT (id, day, message, changed) VALUES (s.id, 5, 'm', 0)")
+    ids = [row["id"] for row in it.read(table).to_pylist()]
+    assert sorted(ids) == [*range(10), 11]
+
+
 def assert_reported(rows, table, before, version):
     counts = changes(before, it.read(table).to_pylist())
     affected = {"num_affected_rows": sum(counts.values())}

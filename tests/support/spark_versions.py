@@ -13,6 +13,8 @@ SINCE = {
     "collations": (4, 0),
     "DataFrame.mergeInto": (4, 0),
     "functions written in SQL": (4, 0),
+    "CHECK in CREATE TABLE": (4, 1),
+    "CREATE TABLE LIKE": (4, 3),
     "MERGE with schema evolution": (4, 1),
     "filters that reach Parquet past a column of Python's": (4, 1),
     "data sources in Python, which say what to do": (4, 0),

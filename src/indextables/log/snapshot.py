@@ -39,7 +39,7 @@ from indextables.log.replay.rule import (
     explain_choice,
 )
 from indextables.log.scans import FILTERS, SKIPPING_TOTALS
-from indextables.log.state import LogSource, State, cleaned_away, load_state, metadata_of
+from indextables.log.state import LogSource, State, cleaned_away, load_state, metadata_of, warn_of_damage
 from indextables.model.actions import (
     AddAction,
     CommitInfo,
@@ -531,7 +531,7 @@ class Snapshot:
                 return
             if state.segment.checkpoint is None:
                 raise bad
-            logger.warning("%s: %s; falling back to older log files", self.store.uri, bad)
+            warn_of_damage(self.store.uri, str(bad))
             self._rejected.append(state.segment.checkpoint.identity)
             try:
                 sound = load_state(self.source, self.version, self._rejected)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import Any, Self, TypeVar
 
 from indextables.cache import TtlCache
@@ -221,7 +222,7 @@ def load_state(
                 table_id = None if head.metadata is None else head.metadata.id
                 segment = replace(segment, checkpoint=replace(segment.checkpoint, table_id=table_id))
         except (CorruptLogError, NotFoundError) as bad:
-            logger.warning("%s: %s; falling back to older log files", store.uri, bad)
+            warn_of_damage(store.uri, str(bad))
             damaged[segment.checkpoint and segment.checkpoint.identity] = bad
             continue
         try:
@@ -243,8 +244,15 @@ def load_state(
         if segment.checkpoint is None:
             raise strange
         # Either the checkpoint or the commits may be foreign: trying without the checkpoint shows which.
-        logger.warning("%s; falling back to older log files", strange)
+        warn_of_damage(store.uri, str(strange))
         damaged[segment.checkpoint.identity] = strange
+
+
+@lru_cache(maxsize=1000)
+def warn_of_damage(uri: str, damage: str) -> None:
+    """Warn once that a checkpoint cannot be used: a statement opens the log several times."""
+    prefix = "" if uri in damage else f"{uri}: "
+    logger.warning("%s%s; falling back to older log files", prefix, damage)
 
 
 def read_tail(source: LogSource, files: Sequence[LogFile], read: Callable[[Sequence[LogFile]], T]) -> T:

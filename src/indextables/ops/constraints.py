@@ -6,19 +6,21 @@ row is allowed, as in SQL. A condition is read with times in UTC, so that it mea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import ConstraintError, PredicateError
+from indextables.errors import ConstraintError, PredicateError, TableError
 from indextables.lazy import pc
 from indextables.model.constraints import constraints_of
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.tree import Node, Not, columns_of
 
+_NAME = re.compile(r"\w+")
 _ZONE = "UTC"
 
 
@@ -62,6 +64,13 @@ def read_check(name: str, condition: str, schema: pa.Schema) -> Check:
         raise PredicateError(f"constraint {name}: CHECK needs a condition, such as CHECK (price > 0)")
     require_exact(node)
     return Check(name, condition, Not(node))
+
+
+def named_check(name: str, condition: str, schema: pa.Schema) -> Check:
+    """A constraint as a user names it, to be kept under that name in lower case."""
+    if not _NAME.fullmatch(name):
+        raise TableError(f"{name!r} is no name of a constraint: letters, digits and underscores may be used")
+    return read_check(name.lower(), condition.strip(), schema)
 
 
 def check_rows(checks: Sequence[Check], rows: Any, schema: pa.Schema) -> Any:

@@ -286,10 +286,10 @@ class ReadOptions:
         "source.",
     )  # fmt: skip
     aggregate_pushdown: bool = option(
-        "aggregatePushdown.enabled", True, BOOLEAN,
+        "aggregatePushdown.enabled", False, BOOLEAN,
         "Whether Spark's count, min and max are answered by the log where it knows them, and under a search "
-        "by the splits, and LIMIT lists no more files than it needs. False in the session switches all of it "
-        "off; for a read, its aggregates.",
+        "by the splits, and LIMIT lists no more files than it needs. Set it for the session; a read can only "
+        "switch off its aggregates.",
     )  # fmt: skip
 
 

@@ -11,12 +11,13 @@ from indextables.log.commit.patience import look_patiently
 from indextables.log.commit.redaction import refuse_secrets
 from indextables.log.format.binding import COMMIT_INFO, REQUIRED
 from indextables.log.format.dialect import NATIVE
-from indextables.log.format.protocol import CURRENT, WITH_PARQUET
+from indextables.log.format.protocol import CURRENT, WITH_PARQUET, with_constraints
 from indextables.log.segment import list_log
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import LogSource
 from indextables.log.table_kind import refuse_foreign
 from indextables.model.actions import Action, MetadataAction, ProtocolAction
+from indextables.model.constraints import constraints_of
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
 from indextables.options import Options
 from indextables.storage.envelope import pack
@@ -60,7 +61,10 @@ def create_table(
         configuration=dict(configuration),
         created_time=source.runtime.clock.now_ms(),
     )
-    if _put_first(source, (first_protocol(source.options), metadata), metadata.id):
+    protocol = first_protocol(source.options)
+    if constraints_of(configuration):
+        protocol = with_constraints(protocol)
+    if _put_first(source, (protocol, metadata), metadata.id):
         return 0
     return _agreed(look(), normalised, partitions)
 

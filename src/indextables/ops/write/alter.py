@@ -1,8 +1,9 @@
 """ALTER TABLE: changes of columns and properties that no file has to be rewritten for.
 
 A column is added at the end, nullable; int becomes long and float double; NOT
-NULL is dropped; comments, defaults and properties change. Splits are read by
-the names of their columns, so no column is renamed, moved or dropped.
+NULL is dropped, or set where no row lacks a value; comments, defaults and
+properties change. Splits are read by the names of their columns, so no column
+is renamed, moved or dropped.
 """
 
 from __future__ import annotations
@@ -21,11 +22,16 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, MetadataAction
 from indextables.model.fields import schema_from_json, schema_to_json
 from indextables.model.names import no_column
+from indextables.ops.constraints import Check
 from indextables.ops.table_settings import indexing_of, settings_of
+from indextables.ops.write.constraints import require_kept
 from indextables.ops.write.definition import property_key
 from indextables.options import PREFIX, IndexingOptions, Options
+from indextables.predicate.names import resolve
+from indextables.predicate.tree import IsNull
 
 _WIDER = {("integer", "long"), ("float", "double")}
+_NULLABILITY = "UpdateColumnNullability"
 _CURRENT, _EXISTS = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
 _REFUSED = {
     "RenameColumn": "renamed",
@@ -118,8 +124,12 @@ def run_alter(log: TransactionLog, changes: Sequence[TableChange]) -> int:
     """Carry the changes out in one commit and return its version."""
     first = log.snapshot(max_staleness_s=0)
 
+    looked_into: set[str] = set()
+
     def build(base: Snapshot) -> Sequence[Action]:
         metadata = altered(base, changes)
+        for check in _filled(base, changes):
+            require_kept(log, base, check, looked_into)
         return [] if metadata == base.metadata else [metadata]
 
     columns = any(change.column for change in changes)
@@ -131,6 +141,19 @@ def run_alter(log: TransactionLog, changes: Sequence[TableChange]) -> int:
         parameters={"changes": [_shown(change) for change in changes]},
     )
     return log.commit(plan).version
+
+
+def _filled(base: Snapshot, changes: Sequence[TableChange]) -> list[Check]:
+    """That no row lacks a value of the columns which become NOT NULL."""
+    names = [
+        change.column[0].lower() for change in changes if change.kind == _NULLABILITY and not change.nullable
+    ]
+    columns = [
+        resolve((item.name,), base.schema)
+        for item in base.schema
+        if item.nullable and item.name.lower() in names
+    ]
+    return [Check("NOT NULL", f"{column} IS NOT NULL", IsNull(column)) for column in columns]
 
 
 def _shown(change: TableChange) -> str:
@@ -186,11 +209,7 @@ def _retyped(column: dict[str, Any], change: TableChange, base: Snapshot) -> Non
     column["type"] = change.type
 
 
-def _nullable(column: dict[str, Any], change: TableChange, base: Snapshot) -> None:
-    if not change.nullable and column["nullable"]:
-        raise SchemaError(
-            f"{base.store.uri}: column {column['name']} cannot become NOT NULL: rows may lack it"
-        )
+def _nullable(column: dict[str, Any], change: TableChange, _: Snapshot) -> None:
     column["nullable"] = bool(change.nullable)
 
 
@@ -209,7 +228,7 @@ def _defaulted(column: dict[str, Any], change: TableChange, _: Snapshot) -> None
 _COLUMN_CHANGES: Mapping[str, Any] = {
     "AddColumn": None,
     "UpdateColumnType": _retyped,
-    "UpdateColumnNullability": _nullable,
+    _NULLABILITY: _nullable,
     "UpdateColumnComment": _commented,
     "UpdateColumnDefaultValue": _defaulted,
 }

@@ -8,7 +8,6 @@ while every reader still reads.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,18 +19,14 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.model.constraints import PROPERTY, constraints_of
-from indextables.ops.constraints import Check, read_check
+from indextables.ops.constraints import Check, named_check
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, ConstraintResult
 from indextables.ops.rewrite.rows import require_writable, split_rows
 from indextables.reading import Reading
 
-_NAME = re.compile(r"\w+")
-
 
 def run_add_constraint(log: TransactionLog, name: str, condition: str) -> ConstraintResult:
     """Add a constraint that every row of the table keeps; else an error shows a row that does not."""
-    if not _NAME.fullmatch(name):
-        raise TableError(f"{name!r} is no name of a constraint: letters, digits and underscores may be used")
     key, text = name.lower(), condition.strip()
     looked_into: set[str] = set()
 
@@ -42,8 +37,8 @@ def run_add_constraint(log: TransactionLog, name: str, condition: str) -> Constr
                 f"{log.uri} has a constraint {key} already: drop it first, or choose another name",
                 constraint=key, uri=log.uri,
             )  # fmt: skip
-        check = read_check(key, text, base.schema)
-        _require_kept(log, base, check, looked_into)
+        check = named_check(name, condition, base.schema)
+        require_kept(log, base, check, looked_into)
         protocol = with_constraints(base.protocol)
         metadata = replace(
             base.metadata, configuration={**base.metadata.configuration, f"{PROPERTY}{key}": text}
@@ -82,7 +77,7 @@ def run_drop_constraint(log: TransactionLog, name: str, *, if_exists: bool = Fal
     return ConstraintResult(log.uri, SUCCESS, committed.version, message)
 
 
-def _require_kept(log: TransactionLog, base: Snapshot, check: Check, looked_into: set[str]) -> None:
+def require_kept(log: TransactionLog, base: Snapshot, check: Check, looked_into: set[str]) -> None:
     """Raise if a file that was not looked into before has a row that breaks the constraint."""
     paths = base.plan(check.breaks, columns={"path"}).files.column("path").to_pylist()
     adds = base.adds([path for path in paths if path not in looked_into])

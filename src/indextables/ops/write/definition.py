@@ -21,9 +21,11 @@ from indextables.log.commit.redaction import refuse_secrets
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action
+from indextables.model.constraints import PROPERTY
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
 from indextables.model.stats import check_column_options
 from indextables.model.truncation import Truncated
+from indextables.ops.constraints import named_check
 from indextables.ops.table_settings import indexing_of, properties_of_new_table
 from indextables.ops.write.evolution import schema_difference
 from indextables.ops.write.rows import WritePlan, settings_for_write
@@ -59,8 +61,12 @@ class Definition:
         properties: Mapping[str, str] | None = None,
         options: Options | None = None,
         comment: str | None = None,
+        checks: Mapping[str, str] | None = None,
     ) -> Definition:
-        """A definition whose index settings come from properties, or from the options of the first write."""
+        """A definition whose index settings come from properties, or from the options of the first write.
+
+        `checks` are the conditions of CHECK constraints by name.
+        """
         columns = normalise_schema(schema)
         if not columns.names:
             raise SchemaError("a table needs at least one column; name its columns, or select some")
@@ -77,6 +83,9 @@ class Definition:
         complete = {**plain, **spec.to_properties()}
         for key, value in properties_of_new_table(options or Options()).items():
             complete.setdefault(key, value)
+        for name, condition in (checks or {}).items():
+            check = named_check(name, condition, columns)
+            complete[f"{PROPERTY}{check.name}"] = check.condition
         return cls(columns, partitions, spec, complete, comment, requested)
 
     def create(self, log: TransactionLog, *, table_id: str | None = None) -> Snapshot:

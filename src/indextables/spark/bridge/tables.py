@@ -161,6 +161,13 @@ def create(request: JvmRequest) -> dict[str, Any]:
         if other.fields.get("kind") is not TableKind.DELTA:
             raise
         return _adopted_delta(request, properties)
+    checks = dict(arguments.get("checks") or {})
+    if checks and (current is not None or frame is not None):
+        raise TableError(
+            f"{request.path}: constraints are part of a new table without rows. Leave them out here, and add "
+            "them with ALTER TABLE ... ADD CONSTRAINT name CHECK (condition).",
+            uri=request.path,
+        )
     if current is not None and arguments["kind"] == "create":
         return _adopted(request, current, properties)
     rows = None if frame is None else _as_declared(frame, arguments["schema"])
@@ -174,6 +181,7 @@ def create(request: JvmRequest) -> dict[str, Any]:
         properties=properties,
         options=options,
         comment=arguments.get("comment"),
+        checks=checks,
     )
     if current is None:
         if rows is None:

@@ -84,7 +84,8 @@ _ENVIRONMENT = (
 )
 _ONLY_CHECK = (
     "Of constraints only CHECK is kept, for only such a one can be enforced, and it has a name: ALTER TABLE "
-    "t ADD CONSTRAINT positive CHECK (price > 0). NOT NULL is said of a column when the table is created."
+    "t ADD CONSTRAINT positive CHECK (price > 0). NOT NULL is set by ALTER TABLE t ALTER COLUMN price "
+    "SET NOT NULL."
 )
 _ADVICE: tuple[tuple[str, Advice], ...] = (
     (r"OPTIMIZE\b.*?\bZORDER\b", Advice(_ZORDER, unneeded=False)),

@@ -90,6 +90,29 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
     return Definitions.create(this, ident, schema, by, properties);
   }
 
+  // since 4.1
+  public Table createTable(Identifier ident, TableInfo info) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (Definitions.ours(info.properties())) return Definitions.create(this, ident, info);
+    Definitions.refuseConstraints(info, "a table of another format");
+    return super.createTable(ident, info);
+  }
+
+  public StagedTable stageCreate(Identifier ident, TableInfo info) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    Definitions.refuseConstraints(info, "CREATE TABLE ... AS");
+    return staged(ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), info.properties(), "create");
+  }
+
+  public StagedTable stageReplace(Identifier ident, TableInfo info) throws NoSuchNamespaceException, NoSuchTableException {
+    Definitions.refuseConstraints(info, "REPLACE TABLE");
+    return staged(ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), info.properties(), "replace");
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier ident, TableInfo info) throws NoSuchNamespaceException {
+    Definitions.refuseConstraints(info, "CREATE OR REPLACE TABLE");
+    return staged(ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), info.properties(), "replace");
+  }
+  // end
+
   // since 4.3
   public Table createTableLike(Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException, NoSuchNamespaceException {
     boolean same = info.properties().get("provider") == null && source instanceof VersionTable;

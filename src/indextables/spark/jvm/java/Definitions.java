@@ -14,6 +14,8 @@ import org.apache.spark.sql.types.StructType;
 
 /** CREATE, REPLACE and ALTER TABLE: what a definition says, sent to Python, which writes it into the log. */
 final class Definitions {
+  /** What the name of a CHECK begins with among properties; no property of a statement does. */
+  private static final String CHECK = "\0check.";
   static final String MANAGED = "is_managed_location";
   private static final java.util.regex.Pattern AT = java.util.regex.Pattern.compile("(.+)@v(\\d+)");
 
@@ -21,10 +23,11 @@ final class Definitions {
 
   static boolean ours(Map properties) { return "indextables".equalsIgnoreCase((String) properties.get("provider")); }
 
-  /** What our tables can be created with; generated and identity columns and constraints are refused by Spark. */
+  /** What our tables can be created with; generated and identity columns are refused by Spark. */
   static Set capabilities() {
     HashSet capabilities = new HashSet();
     capabilities.add(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+    capabilities.add(TableCatalogCapability.SUPPORT_TABLE_CONSTRAINT); // since 4.1
     return capabilities;
   }
 
@@ -53,6 +56,29 @@ final class Definitions {
   }
 
   // since 4.1
+  /** A table with the CHECK constraints of its definition; every other kind is refused. */
+  static Table create(TableNames naming, Identifier ident, TableInfo info) throws TableAlreadyExistsException {
+    return create(naming, ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), checked(info));
+  }
+
+  private static HashMap checked(TableInfo info) {
+    HashMap entry = new HashMap(info.properties());
+    org.apache.spark.sql.connector.catalog.constraints.Constraint[] constraints = info.constraints();
+    for (int i = 0; i < constraints.length; i++) {
+      boolean isCheck = constraints[i] instanceof org.apache.spark.sql.connector.catalog.constraints.Check;
+      if (!isCheck || !constraints[i].enforced()) throw new UnsupportedOperationException("IndexTables keeps CHECK constraints that are enforced; it cannot keep " + constraints[i].toDDL());
+      // Where the statement has no name for it, Spark makes one of the table's, which may be a path.
+      String name = constraints[i].name().replaceFirst("(?s)^.*\\W(?=\\w+_chk_[0-9a-f]+$)", "");
+      entry.put(CHECK + name, ((org.apache.spark.sql.connector.catalog.constraints.Check) constraints[i]).predicateSql());
+    }
+    return entry;
+  }
+
+  /** Refuses constraints where a definition cannot have them. */
+  static void refuseConstraints(TableInfo info, String where) {
+    if (info.constraints().length > 0) throw new UnsupportedOperationException(where + " cannot have constraints: leave them out, and add them to a table of IndexTables with ALTER TABLE ... ADD CONSTRAINT name CHECK (condition)");
+  }
+
   /** A table with the columns, partitions and settings of another, and none of its rows. */
   static Table like(TableNames naming, Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException {
     HashMap entry = new HashMap(info.properties());
@@ -60,8 +86,9 @@ final class Definitions {
       Map described = ((VersionTable) source).described;
       for (Iterator i = described.keySet().iterator(); i.hasNext();) {
         Object key = i.next();
-        boolean constraint = ((String) key).startsWith("indextables.constraints.");
-        if (!entry.containsKey(key) && !constraint) entry.put(key, described.get(key));
+        boolean isCheck = ((String) key).startsWith("indextables.constraints.");
+        Object kept = isCheck ? CHECK + ((String) key).substring("indextables.constraints.".length()) : key;
+        if (!entry.containsKey(kept)) entry.put(kept, described.get(key));
       }
     }
     return create(naming, ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), entry);
@@ -71,7 +98,16 @@ final class Definitions {
   static Map request(String path, StructType schema, Transform[] by, Map entry, String kind) {
     return Bridge.map(new Object[] {
       "path", path, "schema", schema.json(), "partitions", names(by), "properties", settings(entry), "options", options(entry),
-      "comment", entry.get("comment"), "kind", kind, "managed", Boolean.valueOf("true".equals(entry.get(MANAGED)))});
+      "checks", checks(entry), "comment", entry.get("comment"), "kind", kind, "managed", Boolean.valueOf("true".equals(entry.get(MANAGED)))});
+  }
+
+  private static Map checks(Map entry) {
+    HashMap checks = new HashMap();
+    for (Iterator i = entry.keySet().iterator(); i.hasNext();) {
+      String key = (String) i.next();
+      if (key.startsWith(CHECK)) checks.put(key.substring(CHECK.length()), entry.get(key));
+    }
+    return checks;
   }
 
   /** TBLPROPERTIES, without what Spark keeps in the same map. */
@@ -79,7 +115,7 @@ final class Definitions {
     HashMap properties = new HashMap();
     for (Iterator i = entry.keySet().iterator(); i.hasNext();) {
       String key = (String) i.next();
-      boolean reserved = CatalogV2Util.TABLE_RESERVED_PROPERTIES().contains(key) || key.equals(MANAGED);
+      boolean reserved = key.startsWith(CHECK) || CatalogV2Util.TABLE_RESERVED_PROPERTIES().contains(key) || key.equals(MANAGED);
       if (!reserved && !key.startsWith("option.") && !entry.containsKey("option." + key)) properties.put(key, entry.get(key));
     }
     return properties;

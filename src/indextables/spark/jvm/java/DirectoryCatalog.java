@@ -217,6 +217,26 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   }
 
   // since 4.1
+  public Table createTable(Identifier ident, TableInfo info) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    require(ident.namespace());
+    return Definitions.create(this, ident, info);
+  }
+
+  public StagedTable stageCreate(Identifier ident, TableInfo info) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    Definitions.refuseConstraints(info, "CREATE TABLE ... AS");
+    return stageCreate(ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), info.properties());
+  }
+
+  public StagedTable stageReplace(Identifier ident, TableInfo info) throws NoSuchNamespaceException, NoSuchTableException {
+    Definitions.refuseConstraints(info, "REPLACE TABLE");
+    return stageReplace(ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), info.properties());
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier ident, TableInfo info) throws NoSuchNamespaceException {
+    Definitions.refuseConstraints(info, "CREATE OR REPLACE TABLE");
+    return stageCreateOrReplace(ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), info.properties());
+  }
+
   public Table createTableLike(Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException, NoSuchNamespaceException {
     require(ident.namespace());
     return Definitions.like(this, ident, info, source);
