@@ -86,15 +86,6 @@ def test_a_column_becomes_not_null_only_if_every_row_has_a_value(spark, table):
     ] == [10, 20, None]
 
 
-def test_an_append_that_was_planned_before_a_column_became_not_null_is_refused(spark, table):
-    spark.sql(f"DELETE FROM indextables.`{table}` WHERE price IS NULL")
-    handle = it.Table.open(table)
-    spark.sql(f"ALTER TABLE indextables.`{table}` ALTER COLUMN price SET NOT NULL")
-    with pytest.raises(it.errors.Error):
-        handle.append([{"id": 4, "price": None}])
-    assert it.Table.open(table).count() == 2
-
-
 @needs("CREATE TABLE LIKE")
 def test_a_table_like_another_keeps_its_checks(spark, table):
     spark.sql(f"CREATE TABLE lake_of_checks USING indextables LOCATION '{table}'")

@@ -316,7 +316,7 @@ class UpsertResult(Reported):
 
 @dataclass(frozen=True, slots=True)
 class ConstraintResult(Reported):
-    """What ADD CONSTRAINT or DROP CONSTRAINT committed."""
+    """What ADD CONSTRAINT, DROP CONSTRAINT or SET NOT NULL committed."""
 
     table_path: str
     status: str

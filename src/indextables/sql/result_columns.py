@@ -27,6 +27,7 @@ from indextables.sql.commands import (
     PurgeRows,
     RepairLog,
     Restore,
+    SetNotNull,
     ShowProperties,
     Subject,
     TruncateHistory,
@@ -44,6 +45,7 @@ def result_columns(command: Command) -> pa.Schema | None:
     kinds: dict[type[Command], type] = {
         AddConstraint: outcomes.ConstraintResult,
         DropConstraint: outcomes.ConstraintResult,
+        SetNotNull: outcomes.ConstraintResult,
         AnalyzeSkipping: outcomes.ColumnSuggestion,
         BuildCompanion: outcomes.RefreshResult,
         CheckTable: Finding,

@@ -33,6 +33,7 @@ from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 from indextables.ops.rewrite.merge import MergeRequest
 from indextables.ops.rewrite.purge_rows import PurgeRowsRequest, run_purge_rows
 from indextables.ops.rewrite.restore import run_restore
+from indextables.ops.write.alter import run_set_not_null
 from indextables.ops.write.constraints import run_add_constraint, run_drop_constraint
 from indextables.ops.write.delete import run_delete
 from indextables.options import Options
@@ -54,6 +55,7 @@ from indextables.sql.commands import (
     PurgeRows,
     RepairLog,
     Restore,
+    SetNotNull,
     ShowPartitions,
     ShowProperties,
     Subject,
@@ -299,6 +301,8 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             return run_add_constraint(log, command.name, command.condition).to_arrow()
         case DropConstraint():
             return run_drop_constraint(log, command.name, if_exists=command.if_exists).to_arrow()
+        case SetNotNull():
+            return run_set_not_null(log, command.column).to_arrow()
         case DeleteRows():
             condition = searched_condition(command.where)
             deleted = run_delete(log, condition.where, progress, searches=condition.searches, with_text=True)

@@ -277,3 +277,29 @@ def test_partition_columns_can_be_constrained(tmp_path):
         made.append([{"id": 9, "price": 1.0, "day": "z"}])
     with pytest.raises(ConstraintError, match="'day': 'z'"):
         made.update("id = 1", {"day": "z"})
+
+
+def test_a_column_is_set_not_null_only_if_every_row_has_a_value(tmp_path):
+    table = it.Table.create(tmp_path / "t", SCHEMA)
+    table.append(GOOD)
+    with pytest.raises(ConstraintError, match="price IS NOT NULL.*'id': 2"):
+        it.sql(f"ALTER TABLE '{table.uri}' ALTER COLUMN price SET NOT NULL")
+    assert table.refresh().version == 1
+    done = it.sql(f"ALTER TABLE '{table.uri}' CHANGE COLUMN day SET NOT NULL").to_pylist()[0]
+    assert (done["status"], done["version"]) == ("SUCCESS", 2)
+    with pytest.raises(ConstraintError, match="'day' is NOT NULL"):
+        table.append([{"id": 3, "price": 1.0, "day": None}])
+    assert rows(table) == GOOD
+
+
+def test_an_append_that_was_planned_before_a_column_became_not_null_is_a_conflict(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    made.append(GOOD)
+
+    def setting():
+        yield pa.Table.from_pylist([{"id": 3, "price": 1.0, "day": None}], SCHEMA).to_batches()[0]
+        it.sql(f"ALTER TABLE '{made.uri}' ALTER COLUMN day SET NOT NULL")
+
+    with pytest.raises(ConflictError, match="no longer fit"):
+        made.append(pa.RecordBatchReader.from_batches(SCHEMA, setting()))
+    assert rows(made) == GOOD

@@ -240,7 +240,7 @@ def _still_fits(old: MetadataAction, base: Snapshot) -> bool:
 
 
 def fits(old: pa.Schema, new: pa.Schema) -> bool:
-    """Whether a file of the old schema can be read under the new one."""
+    """Whether a file of the old schema can be read under the new one, and has what that asks for."""
     wider = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
     for column in old:
         at = new.get_field_index(column.name)
@@ -248,6 +248,8 @@ def fits(old: pa.Schema, new: pa.Schema) -> bool:
             return False
         kind = new.field(at).type
         if kind != column.type and (column.type, kind) not in wider:
+            return False
+        if column.nullable and not new.field(at).nullable:
             return False
     old_names = set(old.names)
     return all(column.nullable for column in new if column.name not in old_names)

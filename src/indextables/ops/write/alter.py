@@ -23,6 +23,7 @@ from indextables.model.actions import Action, MetadataAction
 from indextables.model.fields import schema_from_json, schema_to_json
 from indextables.model.names import no_column
 from indextables.ops.constraints import Check
+from indextables.ops.outcomes import SUCCESS, ConstraintResult
 from indextables.ops.table_settings import indexing_of, settings_of
 from indextables.ops.write.constraints import require_kept
 from indextables.ops.write.definition import property_key
@@ -141,6 +142,13 @@ def run_alter(log: TransactionLog, changes: Sequence[TableChange]) -> int:
         parameters={"changes": [_shown(change) for change in changes]},
     )
     return log.commit(plan).version
+
+
+def run_set_not_null(log: TransactionLog, column: str) -> ConstraintResult:
+    """Make a column NOT NULL if every row has a value of it; else an error shows a row that has none."""
+    change = TableChange(_NULLABILITY, (column,), nullable=False)
+    version = run_alter(log, [change])
+    return ConstraintResult(log.uri, SUCCESS, version, f"column {column} is NOT NULL in version {version}")
 
 
 def _filled(base: Snapshot, changes: Sequence[TableChange]) -> list[Check]:

@@ -192,6 +192,13 @@ class DropConstraint(Struct, frozen=True):
     if_exists: bool = False
 
 
+class SetNotNull(Struct, frozen=True):
+    """ALTER TABLE ... ALTER COLUMN ... SET NOT NULL, which Spark itself refuses."""
+
+    table: TableName
+    column: str
+
+
 class Unneeded(Struct, frozen=True):
     """A statement of another system whose purpose is fulfilled here without it."""
 
@@ -219,5 +226,6 @@ Command = (
     | ListFiles
     | AddConstraint
     | DropConstraint
+    | SetNotNull
     | Unneeded
 )

@@ -21,7 +21,10 @@ _STRING = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
 _PART = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
 _TABLE = rf"\s+(?:{_STRING}|{_PART}(?:\s*\.\s*{_PART})*)\s+"
 _UNKEPT = r"(?:CHECK|PRIMARY\s+KEY|UNIQUE|FOREIGN\s+KEY)\b"
-_CONSTRAINT = rf"{_TABLE}(?:(?:ADD|DROP)\s+CONSTRAINT\b|ADD\s+{_UNKEPT})"
+_CONSTRAINT = (
+    rf"{_TABLE}(?:(?:ADD|DROP)\s+CONSTRAINT\b|ADD\s+{_UNKEPT}"
+    rf"|(?:ALTER|CHANGE)\s+(?:COLUMN\s+)?{_PART}\s+SET\s+NOT\s+NULL\b)"
+)
 _SHARED = re.compile(
     rf"""(?: OPTIMIZE | VACUUM | DESC(?:RIBE)?\s+(?:HISTORY|DETAIL) | RESTORE(?:\s+TABLE)?
            | SHOW\s+(?:PARTITIONS|TBLPROPERTIES) | REORG\s+TABLE

@@ -38,6 +38,7 @@ from indextables.sql.commands import (
     PurgeRows,
     RepairLog,
     Restore,
+    SetNotNull,
     ShowPartitions,
     ShowProperties,
     Subject,
@@ -75,6 +76,8 @@ _EXPECTED = {
     "LOG_RETENTION": "TRANSACTION LOG RETENTION",
     "DRY_RUN": "DRY RUN",
     "IF_EXISTS": "IF EXISTS",
+    "ALTER_COLUMN": "ALTER COLUMN",
+    "SET_NOT_NULL": "SET NOT NULL",
     "INDEXING_MODES": "INDEXING MODES",
     "FROM_VERSION": "FROM VERSION",
     "AT_LOCATION": "AT LOCATION",
@@ -328,6 +331,8 @@ def _command(tree: Tree[Token], text: str) -> Command:
             return AddConstraint(_table(tree, text), _constraint(tree), _check(tree, text))
         case "drop_constraint":
             return DropConstraint(_table(tree, text), _constraint(tree), "IF_EXISTS" in _types(tree))
+        case "set_not_null":
+            return SetNotNull(_table(tree, text), _constraint(tree))
     raise AssertionError(tree.data)
 
 

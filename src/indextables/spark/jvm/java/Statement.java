@@ -24,7 +24,7 @@ public class Statement extends OwnCommand {
   private static final Pattern SPARKS = Pattern.compile("(SHOW PARTITIONS|ANALYZE TABLE) \\w.*|CREATE .*");
   private static final Pattern MARK = Pattern.compile("\\b(FOR\\s+SKIPPING|USING\\s.*indextables)", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   private static final Pattern CONSTRAINT = Pattern.compile(
-    "\\b(ADD|DROP)\\s+(CONSTRAINT|CHECK|PRIMARY|UNIQUE|FOREIGN)\\b", Pattern.CASE_INSENSITIVE);
+    "\\b((ADD|DROP)\\s+(CONSTRAINT|CHECK|PRIMARY|UNIQUE|FOREIGN)|SET\\s+NOT\\s+NULL)\\b", Pattern.CASE_INSENSITIVE);
   private static final int WORDS = 6;
 
   private final String text;
