@@ -2,7 +2,8 @@
 
 Every kind of file takes the place of every other kind, and of its own kind at another
 version and in another table. What is read then is what was written, or an error: never
-fewer rows and never other rows.
+fewer rows and never other rows. `make test` takes the other files of one kind of table from the table
+itself and those of the other kind from another table; `make test-long` takes them from both.
 """
 
 from __future__ import annotations
@@ -173,7 +174,11 @@ def _written(world: World) -> list[int]:
     return ids_of(it.Table.open(world.root).scan())
 
 
-@pytest.fixture(scope="module", params=["cut, compressed", "whole, plain"])
+WORLDS = ("cut, compressed", "whole, plain")
+THIS, ANOTHER = "this table", "another table"
+
+
+@pytest.fixture(scope="module")
 def worlds(request, tmp_path_factory):
     cut, compressed = "cut" in request.param, "compressed" in request.param
     here = tmp_path_factory.mktemp("exchanged")
@@ -190,32 +195,40 @@ KINDS = (
 UNDER_A_HINT = {"json checkpoint", "json manifest", "parquet checkpoint", "parquet manifest"}
 
 
+@pytest.mark.parametrize("worlds", WORLDS, indirect=True)
 def test_the_tables_have_every_kind_of_file(worlds):
     missing = set(KINDS) - set(worlds[0].files())
     assert missing in ({"fence", "floor"}, {"creation"})
 
 
+@pytest.mark.parametrize(
+    ("worlds", "table"),
+    [
+        *zip(WORLDS, (THIS, ANOTHER), strict=True),
+        *(pytest.param(*pair, marks=pytest.mark.long) for pair in zip(WORLDS, (ANOTHER, THIS), strict=True)),
+    ],
+    indirect=["worlds"],
+)
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_file_is_believed_in_the_place_of_another(worlds, kind, tmp_path):
+def test_no_file_is_believed_in_the_place_of_another(worlds, kind, table, tmp_path):
     one, other = worlds
+    source = one if table == THIS else other
     places = one.files().get(kind)
     if places is None:
         pytest.skip("the beginning of the history is whole, or it was cut off")
     place = places[-1]
     wrong = []
-    for source, table in ((one, "this table"), (other, "another table")):
-        for files in source.files().values():
-            same_kind = source is one and place in files
-            for file in files[-2:-1] if same_kind else files[-1:]:
-                for hinted in (True, False) if kind in UNDER_A_HINT else (True,):
-                    where = tmp_path / f"{table}-{len(list(tmp_path.iterdir()))}"
-                    shutil.copytree(one.root, where)
-                    if not hinted:
-                        (where / LOG / "_last_checkpoint").unlink()
-                    shutil.copyfile(source.root / file, where / place)
-                    name = Path(place).name
-                    found = wrong_answers(
-                        World(where, one.truth), int(name[:20]) if name[:20].isdigit() else -1
-                    )
-                    wrong += [f"{file} of {table} as {place}: {each}" for each in found]
+    for files in source.files().values():
+        same_kind = source is one and place in files
+        for file in files[-2:-1] if same_kind else files[-1:]:
+            for hinted in (True, False) if kind in UNDER_A_HINT else (True,):
+                where = tmp_path / str(len(list(tmp_path.iterdir())))
+                shutil.copytree(one.root, where)
+                if not hinted:
+                    (where / LOG / "_last_checkpoint").unlink()
+                shutil.copyfile(source.root / file, where / place)
+                name = Path(place).name
+                version = int(name[:20]) if name[:20].isdigit() else -1
+                found = wrong_answers(World(where, one.truth), version)
+                wrong += [f"{file} of {table} as {place}: {each}" for each in found]
     assert not wrong, "\n".join(wrong[:40]) + f"\n{len(wrong)} in all"
