@@ -104,10 +104,12 @@ def main(directory: str) -> None:
     root = Path(directory)
     with server(root) as address:
         bare = session(address)
-        said: dict[str, Any] = {"bare": wrong(sender(bare), Place("", root / "warehouse"), CORE)}
+        said: dict[str, Any] = {
+            "bare": wrong(sender(bare), Place("", root / "warehouse"), CORE, bare.version)
+        }
         bare.stop()
         spark = it.connect(session(address))
-        said["connected"] = wrong(sender(spark), Place("lake.", root / "lake"), CORE)
+        said["connected"] = wrong(sender(spark), Place("lake.", root / "lake"), CORE, spark.version)
         path = str(root / "lake" / "t")
         said["rows"] = sorted(row.id for row in spark.read.format("indextables").load(path).collect())
         spark.sql(f"UPDATE indextables.`{path}` SET n = 100 WHERE id = 9")

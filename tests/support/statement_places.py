@@ -47,7 +47,7 @@ class Place:
 
 
 def wrong(
-    run: Run, place: Place, statements: Iterable[Said], spark_version: str = "9.9", *, text: bool = False
+    run: Run, place: Place, statements: Iterable[Said], spark_version: str, *, text: bool = False
 ) -> list[str]:
     """What is wrong with each statement that is; `text` where rows come as they are printed."""
     have = _number(spark_version)
