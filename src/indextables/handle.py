@@ -66,6 +66,12 @@ class Handle(Generic[S]):
         return self._snapshot.metadata.schema_string
 
     @property
+    def stored_names(self) -> dict[str, str]:
+        """The name that every column has in the files of the table, for other readers of them."""
+        names = self._snapshot.names
+        return {name: name for name in self.schema.names} if names is None else dict(names.stored_names)
+
+    @property
     def partition_columns(self) -> tuple[str, ...]:
         """The partition columns, in order."""
         return self._snapshot.partition_columns

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from indextables.lazy import pa
+from indextables.model.column_names import ColumnNames
 from indextables.options import Options, SearchOptions
 from indextables.records import dataclass
 from indextables.storage.store import Store, StoreSpec, open_store
@@ -24,6 +25,8 @@ class Reading:
     schema: pa.Schema
     settings: Options
     """The caller's options, with the table's properties in the place of defaults."""
+    names: ColumnNames | None = None
+    """The names under which splits have the columns, where they differ from the table's."""
 
     @property
     def search(self) -> SearchOptions:
@@ -40,8 +43,10 @@ class Reading:
         return pa.schema([self.schema.field(name) for name in names])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened_again, (self.store.spec(), self.schema, self.settings)
+        return _opened_again, (self.store.spec(), self.schema, self.settings, self.names)
 
 
-def _opened_again(store: StoreSpec, schema: pa.Schema, settings: Options) -> Reading:
-    return Reading(open_store(store), schema, settings)
+def _opened_again(
+    store: StoreSpec, schema: pa.Schema, settings: Options, names: ColumnNames | None
+) -> Reading:
+    return Reading(open_store(store), schema, settings, names)

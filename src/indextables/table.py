@@ -558,11 +558,70 @@ class Table(Handle["Snapshot"]):
 
         return self._moved(run_drop_constraint(self._writable(), name, if_exists=if_exists))
 
+    def add_column(
+        self,
+        name: str,
+        kind: Any,
+        *,
+        first: bool = False,
+        after: str | None = None,
+        comment: str | None = None,
+    ) -> int:
+        """Add a column of an Arrow type, null in the rows that are there; returns the version that has it.
+
+        It is put at the end, before all others, or `after` another.
+        """
+        from indextables.ops.write.alter import added_column, run_alter
+
+        place = _position(first=first, after=after)
+        return self._moved(run_alter(self._writable(), [added_column(name, kind, place, comment)]))
+
+    def rename_column(self, old: str, new: str) -> int:
+        """Give a column another name, with its settings; no file is written, and older versions keep theirs.
+
+        From then on the table needs a reader that knows `columnMapping`: IndexTables 0.2.0 refuses it.
+        """
+        from indextables.ops.write.alter import TableChange
+
+        return self._without_column(TableChange("RenameColumn", (old,), name=new))
+
+    def drop_column(self, name: str, *, if_exists: bool = False) -> int:
+        """Drop a column and its settings; its values stay in the files, and in older versions.
+
+        A column that is added under the same name later is another one. From then on the table needs a
+        reader that knows `columnMapping`: IndexTables 0.2.0 refuses it.
+        """
+        from indextables.ops.write.alter import TableChange
+
+        return self._without_column(TableChange("DeleteColumn", (name,), if_exists=if_exists))
+
+    def move_column(self, name: str, *, first: bool = False, after: str | None = None) -> int:
+        """Put a column before all others, or `after` another one."""
+        from indextables.ops.write.alter import TableChange, run_alter
+
+        place = _position(first=first, after=after)
+        if place is None:
+            raise SchemaError("say where the column goes: first=True, or after another one")
+        change = TableChange("UpdateColumnPosition", (name,), position=place)
+        return self._moved(run_alter(self._writable(), [change]))
+
     def describe(self) -> Description:
         """What the log says about the version this handle reads."""
         from indextables.ops.maintain.describe import describe_state
 
         return describe_state(self._log, self._snapshot)
+
+    def _without_column(self, change: Any) -> int:
+        """Carry out a change after which a name means nothing, in the options of this handle too."""
+        from indextables.ops.write.alter import run_alter, without_column
+
+        version = run_alter(self._writable(), [change])
+        options = without_column(self._log.options.explicit, change.column[0])
+        if options != self._log.options.explicit:
+            log = self._log.with_only(options)
+            log.follow(self._log)
+            self._log = log
+        return self._moved(version)
 
     def _write(self, data: Any, order: Order, more: Mapping[str, Any] | None) -> WriteResult:
         from indextables.ops.write.commit import write
@@ -604,6 +663,12 @@ class Table(Handle["Snapshot"]):
                 f"{method} needs a Spark session; open the table with Table.open(uri, spark=spark)"
             )
         return frames
+
+
+def _position(*, first: bool, after: str | None) -> str | None:
+    if first and after is not None:
+        raise SchemaError("a column is put first or after another one, not both")
+    return "" if first else after
 
 
 def _reopened(kind: type[Table], uri: str, version: int, pinned: bool, options: Mapping[str, str]) -> Table:

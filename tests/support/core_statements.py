@@ -70,7 +70,7 @@ CORE = [
         since="4.0",
         older=refused("ALTER TABLE {t} ALTER COLUMN id TYPE BIGINT", "Spark 3.5 does not read"),
     ),
-    refused("ALTER TABLE {t} DROP COLUMN extra", "cannot be dropped"),
+    refused("ALTER TABLE {t} DROP COLUMN extra", "cannot be renamed or dropped"),
     in_full("INSERT INTO {t} (id, day, extra) VALUES (500, 'a', 1)", "{t}", "(500, 'a', NULL, 7, 1)"),
     said("SELECT id, extra FROM {t} WHERE id > 8 ORDER BY id", [(9, None), (500, 1)]),
     said(

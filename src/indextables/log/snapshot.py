@@ -48,6 +48,8 @@ from indextables.model.actions import (
     SkipAction,
     TxnAction,
 )
+from indextables.model.column_mapping import names_of
+from indextables.model.column_names import ColumnNames
 from indextables.model.names import no_column
 from indextables.options import Options
 from indextables.predicate.prune.metrics import PruneMetrics
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from indextables.log.segment import Segment
     from indextables.model import fields, stats
     from indextables.model.stats import FileStats
+    from indextables.predicate import tree
     from indextables.predicate.build import from_sql
     from indextables.predicate.prune import rule
     from indextables.predicate.tree import Node
@@ -74,6 +77,7 @@ else:
     stats = later("indextables.model.stats")
     rule = later("indextables.predicate.prune.rule")
     from_sql = later("indextables.predicate.build.from_sql")
+    tree = later("indextables.predicate.tree")
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +183,7 @@ class Snapshot:
     @property
     def reading(self) -> Reading:
         """What every read of this version obeys."""
-        return self.once("reading", lambda: Reading(self.store, self.schema, self.settings))
+        return self.once("reading", lambda: Reading(self.store, self.schema, self.settings, self.names))
 
     @property
     def time_zone(self) -> str:
@@ -229,6 +233,22 @@ class Snapshot:
     def partition_columns(self) -> tuple[str, ...]:
         """The partition columns, in order."""
         return self.metadata.partition_columns
+
+    @property
+    def names(self) -> ColumnNames | None:
+        """The names under which columns are stored, in the log and in splits, where they are others."""
+        return self.once("names", lambda: names_of(self.metadata))
+
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """The table's columns under their stored names."""
+        return self.schema if self.names is None else self.names.stored_schema(self.schema)
+
+    @property
+    def stored_partition_columns(self) -> tuple[str, ...]:
+        """The stored names of the partition columns."""
+        columns = self.partition_columns
+        return columns if self.names is None else tuple(self.names.stored(columns))
 
     @property
     def skips(self) -> dict[str, SkipAction]:
@@ -351,7 +371,7 @@ class Snapshot:
             paths = plan.files.column("path").to_pylist()
             return AddPlan(tuple(self.adds(paths)) if paths else (), plan.metrics, plan.replay)
         started = time.perf_counter()
-        files = [(statistics, add.partition_values) for add, statistics in few]
+        files = [(statistics, add.values) for add, statistics in few]
         stay, metrics = rule.prune_each(node, files, self.partition_columns)
         adds = tuple(add for (add, _), stays in zip(few, stay, strict=True) if stays)
         why = explain_choice(self.settings, len(few), "auto")
@@ -383,12 +403,25 @@ class Snapshot:
         started = time.perf_counter()
         live = self._sound(replay)
         seconds = live.replay.seconds or {"replay": time.perf_counter() - started}
-        files = live.files
+        files = live.files if self.names is None else self._named(live.files)
         if node is not None and shows_missing(node):
             log_missing(node, files, self.partition_columns)
             files = files.select([name for name in files.column_names if shown is None or name in shown])
         why = explain_choice(self.settings, self.num_files_hint, engine)
         return FilePlan(files, live.metrics, replace(live.replay, why=why, seconds=seconds))
+
+    def _named(self, files: pa.Table) -> pa.Table:
+        """The files() form under the table's names; the fields of its structs are in the order of columns."""
+        shown = file_table.files_schema(self.schema, self.partition_columns, files.column_names)
+        arrays = []
+        for name, column in zip(files.column_names, files.columns, strict=True):
+            kind = shown.field(name).type
+            if name in file_table.BY_COLUMN:
+                chunks = [_with_fields(chunk, kind) for chunk in column.chunks]
+                arrays.append(pa.chunked_array(chunks, kind))
+            else:
+                arrays.append(column)
+        return pa.Table.from_arrays(arrays, schema=shown)
 
     def sums(self, columns: Collection[str], engine: str = "auto") -> Sums:
         """Sums of columns of the files() form; where a cluster replays the log, only they leave it."""
@@ -436,6 +469,8 @@ class Snapshot:
         if chosen is not None and self._last_adds is not None and self._last_adds[0] == chosen:
             return list(self._last_adds[1])
         adds = self._sound(lambda state: list(self._stream(state, chosen)))
+        if self.names is not None:
+            adds = [replace(add, names=self.names) for add in adds]
         adds.sort(key=lambda add: add.path)
         if chosen is not None:
             # A commit first checks its sources and then builds from them; both use this one read of the
@@ -462,9 +497,11 @@ class Snapshot:
         self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool
     ) -> ReplayRequest:
         """The request to a replay engine; a dialect may extend it."""
+        if where is not None and self.names is not None:
+            where = tree.with_columns(where, self.names.stored_names)
         return ReplayRequest(
-            self.store, self.dialect, self.source.reader, state.segment, state.tail, self.schema,
-            self.partition_columns, self.settings, where, columns, explain, state.memo, state.fold,
+            self.store, self.dialect, self.source.reader, state.segment, state.tail, self.stored_schema,
+            self.stored_partition_columns, self.settings, where, columns, explain, state.memo, state.fold,
         )  # fmt: skip
 
     def with_checkpoint(self, checkpoint: Checkpoint) -> Snapshot:
@@ -476,11 +513,21 @@ class Snapshot:
         segment = replace(old, newest_checkpoint=newest, newest_checkpoint_bytes=newest_bytes)
         return Snapshot(self.source, replace(self._state, segment=segment))
 
-    def with_schema(self, schema_string: str) -> Self:
+    def with_columns_of(self, other: MetadataAction) -> Self:
         """The same version with the columns of another one; a file without such a column has nulls there."""
-        if self.metadata.schema_string == schema_string:
+        return self.with_metadata(
+            replace(
+                self.metadata,
+                schema_string=other.schema_string,
+                partition_columns=other.partition_columns,
+                column_mapping=other.column_mapping,
+            )
+        )
+
+    def with_metadata(self, metadata: MetadataAction) -> Self:
+        """The same files with another description."""
+        if metadata == self.metadata:
             return self
-        metadata = replace(self.metadata, schema_string=schema_string)
         tail = replace(self._state.tail, metadata=metadata)
         return type(self)(self.source, replace(self._state, tail=tail, memo={}))
 
@@ -605,6 +652,14 @@ class Snapshot:
                 self._derived[name] = value
         typed: T = value
         return typed
+
+
+def _with_fields(array: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
+    """The same fields of a struct under other names."""
+    if not kind.num_fields:
+        return array
+    fields = [array.field(at) for at in range(kind.num_fields)]
+    return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())
 
 
 def _table_id(state: State) -> str | None:

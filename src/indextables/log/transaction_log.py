@@ -218,9 +218,11 @@ class TransactionLog(LogHandle):
         The new handle starts from what this one knows and uses the same store. `follow` brings this handle up
         to what was committed through the new one.
         """
-        if not more:
-            return self
-        other = type(self)(self.store, Options.of({**self.options.explicit, **more}), self.runtime)
+        return self.with_only({**self.options.explicit, **more}) if more else self
+
+    def with_only(self, options: Mapping[str, Any]) -> Self:
+        """The same log with these options and no others, as `with_options` makes one."""
+        other = type(self)(self.store, Options.of(options), self.runtime)
         current = self._current
         if current is not None:
             other._adopt(Snapshot(other.source, current.state))  # noqa: SLF001 - the same class

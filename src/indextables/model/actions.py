@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from indextables.errors import CommitError, CorruptLogError
+from indextables.model.column_names import ColumnNames
 from indextables.records import dataclass
 
 LARGEST = (1 << 63) - 1
@@ -142,6 +143,8 @@ class MetadataAction:
     created_time: int | None = _wire(_moment, None)
     split_table_id: str | None = _wire(_text, None)
     """The table id in the footers of the splits, if a repair gave the log another id."""
+    column_mapping: Mapping[str, Any] | None = _wire(_map, None)
+    """Under which names columns are stored, once one was renamed or dropped; see `model.column_mapping`."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -178,6 +181,14 @@ class AddAction:
     """The descriptor of the rows that are no longer there, as `storage.deletion_vectors` reads it. Counts and
     statistics of an add are those of all rows of its file."""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    names: ColumnNames | None = field(default=None, compare=False)
+    """Not in the log: the columns in whose place the stored names stand that this action has."""
+
+    @property
+    def values(self) -> Mapping[str, str | None]:
+        """The partition values by the table's names."""
+        values = self.partition_values or {}
+        return values if self.names is None else self.names.of_values(values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +301,7 @@ class _WireField:
 def _wire_fields(kind: type[Action]) -> tuple[_WireField, ...]:
     fields = []
     for item in dataclasses.fields(kind):
-        if item.name == "extra":
+        if "read" not in item.metadata:
             continue
         wire = _camel(item.name)
         default = item.default

@@ -303,6 +303,9 @@ def of_add(add: AddAction, *, null_counts: bool = True) -> FileStats:
         for name, value in _flat(document.get("nullCount"))
         if (count := _whole(value)) is not None
     }
+    if add.names is not None:
+        lower, upper = add.names.of_values(lower), add.names.of_values(upper)
+        nulls = add.names.of_values(nulls)
     return FileStats(
         rows,
         {name: text for name, text in lower.items() if text is not None},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
@@ -199,6 +199,16 @@ class StatsOptions:
         """The length to which a text that is too long is cut; 0 where it is dropped."""
         strategy = _for_column(self.strategies, name, self.strategy)
         return self.limit_of(name) if strategy == "truncate" else 0
+
+    def with_columns(self, renamed: Callable[[str], str]) -> StatsOptions:
+        """The same options, with other names for the columns that they name."""
+        return replace(
+            self,
+            columns=None if self.columns is None else tuple(map(renamed, self.columns)),
+            suggested=None if self.suggested is None else tuple(map(renamed, self.suggested)),
+            max_lengths={renamed(name): value for name, value in self.max_lengths.items()},
+            strategies={renamed(name): value for name, value in self.strategies.items()},
+        )
 
     def shortest_limit(self) -> int:
         """No value of this length or less is too long in any column."""

@@ -13,7 +13,7 @@ not understand: pruning keeps every file for it, an exact row filter refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -58,6 +58,7 @@ __all__ = [
     "type_of",
     "values_of",
     "walk",
+    "with_columns",
 ]
 
 FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -345,6 +346,22 @@ def columns_of(node: Node) -> frozenset[Column]:
         elif isinstance(item, Holds):
             columns.update(value for value in values_of(item.value) if isinstance(value, Column))
     return frozenset(columns)
+
+
+def with_columns(node: Node, names: Mapping[str, str]) -> Node:
+    """Return the tree with other names for its columns."""
+    renamed: Node = _with_columns(node, names)
+    return renamed
+
+
+def _with_columns(part: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(part, Column):
+        return Column((names.get(part.path[0], part.path[0]), *part.path[1:]), part.type, part.order)
+    if isinstance(part, tuple):
+        return tuple(_with_columns(item, names) for item in part)
+    if isinstance(part, Struct) and not isinstance(part, Literal):
+        return type(part)(*(_with_columns(getattr(part, name), names) for name in part.__struct_fields__))
+    return part
 
 
 def type_of(value: Value) -> pa.DataType:

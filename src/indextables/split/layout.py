@@ -29,6 +29,7 @@ from indextables.errors import DamagedSplitError, NewerSplitError, SplitError
 from indextables.index.settings import IndexSpec
 from indextables.lazy import later
 from indextables.model.actions import AddAction
+from indextables.model.column_names import ColumnNames
 from indextables.records import dataclass
 from indextables.split.parquet.fields import FileFields, PairFields, items, value
 from indextables.split.parquet.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
@@ -122,6 +123,8 @@ class SplitRef:
     row_map: Region | None = None
     vector: DeletionVector | None = None
     """Which rows of the split are deleted."""
+    names: ColumnNames | None = None
+    """The columns in whose place the file has stored names; None where it has the columns' own names."""
     elsewhere: Any = None
     """For rows that lie in files of somebody else: what gives them, and an index of them if there is one.
 
@@ -147,12 +150,13 @@ class SplitRef:
             add.size or None,
             add.hotcache_start_offset,
             add.hotcache_length,
-            add.partition_values,
+            add.values,
             rows,
             add.footer_crc,
             Region.from_tag(tags.get(ROOT_TAG)),
             Region.from_tag(tags.get(ROW_MAP_TAG)),
             None if add.deletion_vector is None else descriptor(add.deletion_vector),
+            add.names,
         )
 
     def placed(self, manifest: SplitManifest) -> SplitRef:

@@ -21,6 +21,7 @@ from indextables.errors import DamagedIndexError, SplitError, StorageError
 from indextables.index.codec.numbers import Bytes
 from indextables.index.read.cache import DiskRanges, RangeReader
 from indextables.index.read.lookup import SMALL_INDEX, Index
+from indextables.model.column_names import ColumnNames
 from indextables.options import SearchOptions
 from indextables.reading import Reading
 from indextables.records import dataclass
@@ -47,7 +48,7 @@ MAX_BYTES = 64 << 20
 
 _log = logging.getLogger(__name__)
 
-SplitKey = tuple[str, str, int | None, int | None, int | None]
+SplitKey = tuple[str, str, int | None, int | None, int | None, ColumnNames | None]
 
 
 @dataclass(slots=True)
@@ -211,6 +212,8 @@ def open_index(reading: Reading, ref: SplitRef, *, with_rows: bool) -> Index | N
         entry.damage = damage
         raise
     if entry.index is not None:
+        if ref.names is not None:
+            entry.index = entry.index.seen_through(None, ref.names.columns)
         _splits.hold(entry, ref, _held(entry, ref))
     return entry.index
 
@@ -339,12 +342,13 @@ class _PartlyRead:
 
 
 def _key(source: SplitFile, ref: SplitRef) -> SplitKey:
-    # Split names carry a UUID and splits never change, so the address is enough.
-    return (source.store.uri, source.path, ref.size, ref.index_offset, ref.index_length)
+    # Split names carry a UUID and splits never change, so the address is enough; its columns may be renamed.
+    return (source.store.uri, source.path, ref.size, ref.index_offset, ref.index_length, ref.names)
 
 
 def _identity(source: SplitFile, ref: SplitRef) -> bytes:
-    return hashlib.sha256(repr((_key(source, ref), ref.root)).encode("utf-8", "surrogateescape")).digest()
+    key = _key(source, ref)[:-1]
+    return hashlib.sha256(repr((key, ref.root)).encode("utf-8", "surrogateescape")).digest()
 
 
 @lru_cache(maxsize=4096)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from indextables.errors import CorruptLogError
 from indextables.lazy import pc
-from indextables.log.adds.file_table import files_schema, in_form
+from indextables.log.adds.file_table import BY_COLUMN, files_schema, in_form
 from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.model.arrays import from_values
 from indextables.model.fields import decode_partition_array, decode_stat_array
@@ -27,7 +27,6 @@ from indextables.records import dataclass
 from indextables.storage.deletion_vectors import number_deleted, unique_id
 from indextables.storage.store import Store
 
-STRUCTS = ("partition_values", "min", "max", "null_count")
 WIRE = {
     "path": "path", "size": "size", "modification_time": "modificationTime", "num_records": "numRecords",
     "data_change": "dataChange", "index_offset": "hotcacheStartOffset", "index_length": "hotcacheLength",
@@ -70,7 +69,7 @@ def _leaves_of(
 ) -> tuple[AddLeaf, ...]:
     leaves = []
     for field in files_schema(schema, partition_columns, columns):
-        if field.name in STRUCTS:
+        if field.name in BY_COLUMN:
             leaves += [
                 AddLeaf(field.name, field.type.field(at).name, field.type.field(at).type)
                 for at in range(field.type.num_fields)

@@ -24,6 +24,8 @@ COLUMNS = (
     "path", "uri", "size", "modification_time", "num_records", "partition_values", "min", "max", "null_count",
     "data_change", "index_offset", "index_length", "tags", "dv", "num_deleted",
 )  # fmt: skip
+BY_COLUMN = frozenset({"partition_values", "min", "max", "null_count"})
+"""The structs among them whose fields go by the columns of the table."""
 _TIME = pa.timestamp("ms", tz="UTC")
 _TAGS = pa.map_(pa.string(), pa.string())
 

@@ -119,19 +119,22 @@ def _shortened(
 
     Of every line only the statistics are decoded; of those that have such a value, the whole add.
     """
-    stats = options.stats
+    names = snapshot.names
+    stats = options.stats if names is None else options.stats.with_columns(names.stored_leaf)
     adapted = stats.adapted()
     if not stats.truncation_enabled and adapted is stats:
         return batch
     lines = batch.column(0)
-    schema, partitions = snapshot.schema, snapshot.partition_columns
+    schema, partitions = snapshot.stored_schema, snapshot.stored_partition_columns
     columns = (
         None if adapted is stats else {leaf.name for leaf in indexed_columns(schema, adapted, partitions)}
     )
-    names = None if columns is None else {name.lower() for name in columns}
+    chosen_names = None if columns is None else {name.lower() for name in columns}
     every = line_bounds(lines)
     suspects = np.flatnonzero(
-        np.ones(len(lines), bool) if every is None else [may_change(bounds, stats, names) for bounds in every]
+        np.ones(len(lines), bool)
+        if every is None
+        else [may_change(one, stats, chosen_names) for one in every]
     )
     order = np.arange(len(lines))
     changed: list[bytes] = []

@@ -143,7 +143,7 @@ def _create(snapshot: Snapshot, options: Options, clock: Clock, file_format: str
         limit = options.checkpoint.actions_per_part
         parts: Parts
         if file_format == "parquet":
-            leaves = leaves_of(snapshot.schema, snapshot.partition_columns)
+            leaves = leaves_of(snapshot.stored_schema, snapshot.stored_partition_columns)
             parts = ParquetParts(directory, limit, head, leaves)
         else:
             parts = JsonParts(directory, limit, head, options.compression)

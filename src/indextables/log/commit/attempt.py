@@ -21,7 +21,13 @@ from indextables.log.commit.patience import delay_ms, pause
 from indextables.log.commit.placement import Attempt, place
 from indextables.log.commit.redaction import redacted, without_secrets
 from indextables.log.format.dialect import NATIVE, LogFile
-from indextables.log.format.protocol import check_upgrade, check_writable, with_vectors
+from indextables.log.format.protocol import (
+    COLUMN_MAPPING,
+    DELETION_VECTORS,
+    check_upgrade,
+    check_writable,
+    with_feature,
+)
 from indextables.log.purge_mark import check_splits
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import advance_state
@@ -29,9 +35,11 @@ from indextables.model.actions import (
     Action,
     AddAction,
     CommitInfo,
+    MetadataAction,
     ProtocolAction,
     RemoveAction,
 )
+from indextables.model.column_mapping import completed
 from indextables.records import dataclass
 from indextables.storage.envelope import pack
 
@@ -78,7 +86,7 @@ def run_commit(
         if _already_done(plan, base):
             return Committed(base.version, attempts, conflicts, written=False), base
         check_conflicts(plan, first, base)
-        actions = _with_protocol(base, tuple(plan.build(base)))
+        actions = _with_protocol(base, _with_names(base, tuple(plan.build(base))))
         if not actions:
             return Committed(base.version, attempts, conflicts, written=False), base
         check_schema(plan, first, base, actions)
@@ -110,12 +118,22 @@ def _already_done(plan: CommitPlan, base: Snapshot) -> bool:
     return last is not None and last.version >= plan.txn.version
 
 
+def _with_names(base: Snapshot, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    """The actions, with a stored name for every column that the metadata adds."""
+    return tuple(
+        completed(action, base.metadata) if isinstance(action, MetadataAction) else action
+        for action in actions
+    )
+
+
 def _with_protocol(base: Snapshot, actions: tuple[Action, ...]) -> tuple[Action, ...]:
-    """The actions, with the protocol that the first deletion vector of a table needs."""
-    if not any(isinstance(action, AddAction) and action.deletion_vector for action in actions):
-        return actions
+    """The actions, with the protocol that a table's first deletion vector or column mapping needs."""
     protocols = [action for action in actions if isinstance(action, ProtocolAction)]
-    raised = with_vectors(protocols[-1] if protocols else base.protocol)
+    raised = protocols[-1] if protocols else base.protocol
+    if any(isinstance(action, AddAction) and action.deletion_vector for action in actions):
+        raised = with_feature(raised, DELETION_VECTORS)
+    if any(isinstance(action, MetadataAction) and action.column_mapping for action in actions):
+        raised = with_feature(raised, COLUMN_MAPPING)
     if raised in (base.protocol, *protocols):
         return actions
     return (raised, *(action for action in actions if not isinstance(action, ProtocolAction)))

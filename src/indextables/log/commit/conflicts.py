@@ -23,7 +23,7 @@ against the newest one, from the version they were prepared on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ from indextables.model.actions import (
     RemoveAction,
     TxnAction,
 )
+from indextables.model.column_mapping import column_names, stored_names_of
 from indextables.model.constraints import constraints_of
 from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.records import dataclass
@@ -119,6 +120,7 @@ def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     `first` is the version the commit began with.
     """
     since = first.version if plan.read_version is None else plan.read_version
+    _check_columns(plan, first, base)
     _check_sources(plan, first, base)
     relies = plan.rule in {Rule.EXCLUSIVE, Rule.UPSERT} or (
         plan.rule in {Rule.OVERWRITE, Rule.OVERWRITE_WHERE} and plan.read_version is not None
@@ -202,6 +204,23 @@ def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
             f"{base.store.uri}: {plan.operation} needs {gone[0]}{more}, no longer live in version "
             f"{base.version}; nothing was committed. Read the table again and repeat the operation.",
             paths=gone, version=base.version, operation=plan.operation, uri=base.store.uri,
+        )  # fmt: skip
+
+
+def _check_columns(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
+    """Raise if a column that the plan may name was renamed, or dropped, since it was prepared."""
+    old = plan.written_for or first.metadata
+    new = stored_names_of(base.metadata)
+    if new is None or old.id != base.metadata.id or old.column_mapping == base.metadata.column_mapping:
+        return
+    before = stored_names_of(old) or {name: name for name in column_names(old)}
+    moved = [name for name, stored in before.items() if new.get(name) != stored]
+    if moved:
+        raise ConflictError(
+            f"{base.store.uri}: another writer renamed or dropped the column {moved[0]} before "
+            f"{plan.operation} could commit; nothing was committed. Read the table again and repeat the "
+            "operation.",
+            version=base.version, operation=plan.operation, uri=base.store.uri, column=moved[0],
         )  # fmt: skip
 
 
@@ -292,9 +311,10 @@ def _in_scope(plan: CommitPlan, action: AddAction | RemoveAction, base: Snapshot
     if plan.rule not in {Rule.OVERWRITE_WHERE, Rule.UPSERT} or plan.scope is None:
         return True
     add = action if isinstance(action, AddAction) else AddAction(path=action.path)
+    if base.names is not None:
+        add = replace(add, partition_values=action.partition_values or {}, names=base.names)
     if isinstance(action, RemoveAction) and action.partition_values is None:
         return True
-    verdict = rule.prune_file(
-        plan.scope, stats.of_add(add), action.partition_values or {}, base.schema, base.partition_columns
-    )
+    values = (action.partition_values or {}) if base.names is None else add.values
+    verdict = rule.prune_file(plan.scope, stats.of_add(add), values, base.schema, base.partition_columns)
     return verdict is not rule.Verdict.DROP

@@ -17,7 +17,9 @@ CHECK_CONSTRAINTS = "checkConstraints"
 """A feature of writers: the table may have constraints, and every row that is written is checked."""
 DELETION_VECTORS = "deletionVectors"
 """A feature of readers and writers: a file of the table may have rows that are no longer there."""
-FEATURES = frozenset({PARQUET_CHECKPOINT, CHECK_CONSTRAINTS, DELETION_VECTORS})
+COLUMN_MAPPING = "columnMapping"
+"""A feature of readers and writers: columns are stored under other names than the table gives them."""
+FEATURES = frozenset({PARQUET_CHECKPOINT, CHECK_CONSTRAINTS, DELETION_VECTORS, COLUMN_MAPPING})
 CLOSED = "closed"
 """The writer feature that no writer has: REPAIR ... SWAP adds it with the last version of the old log."""
 CLOSED_BY = "closedBy"
@@ -117,11 +119,11 @@ def has_feature(protocol: ProtocolAction, name: str) -> bool:
     return name in (protocol.reader_features or ())
 
 
-def with_vectors(protocol: ProtocolAction) -> ProtocolAction:
-    """The least protocol that keeps everybody out who would take deleted rows for live ones."""
-    if has_feature(protocol, DELETION_VECTORS):
+def with_feature(protocol: ProtocolAction, name: str) -> ProtocolAction:
+    """The least protocol that keeps readers and writers out which do not know a feature."""
+    if has_feature(protocol, name):
         return protocol
-    names = (DELETION_VECTORS,)
+    names = (name,)
     feature = ProtocolAction(
         min_reader_version=FEATURES_FROM, min_writer_version=FEATURES_FROM,
         reader_features=names, writer_features=names,

@@ -33,6 +33,7 @@ from indextables.log.history import Moment, Timeline, first_since, moment_of
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, CommitInfo, RemoveAction
+from indextables.model.column_names import ColumnNames
 from indextables.model.names import require_name
 from indextables.ops.existence import existing_sizes
 from indextables.ops.foreign_rows import ForeignRows
@@ -209,14 +210,16 @@ def plan_commit(
 ) -> tuple[list[SplitRows], list[SplitRows]]:
     """The rows that left and those that came, from the files as they were and as they are."""
     deleted, inserted = [], []
-    adds = {add.path: add for add in after}
+    # Files are read by the names of the version that is read, whatever columns were called when they came.
+    adds = {add.path: replace(add, names=reading.names) for add in after}
     for gone in before:
         add = adds.pop(gone.path, None)
+        was = _ref(gone, reading.names)
         if add is None:
-            deleted.append(SplitRows(_ref(gone)))
+            deleted.append(SplitRows(was))
             continue
         new = SplitRef.of(add)
-        old = replace(new, vector=_ref(gone).vector)
+        old = replace(new, vector=was.vector)
         if old.vector == new.vector:
             continue
         was_hidden, is_hidden = (_hidden(reading, ref) for ref in (old, new))
@@ -227,14 +230,16 @@ def plan_commit(
     return deleted, [*inserted, *(SplitRows(SplitRef.of(add)) for add in adds.values())]
 
 
-def _ref(action: RemoveAction | AddAction) -> SplitRef:
+def _ref(action: RemoveAction | AddAction, names: ColumnNames | None) -> SplitRef:
     if isinstance(action, AddAction):
-        return SplitRef.of(action)
+        return SplitRef.of(replace(action, names=names))
+    values = action.partition_values or {}
     return SplitRef(
         action.path,
         action.size or None,
-        partition_values=action.partition_values or {},
+        partition_values=values if names is None else names.of_values(values),
         vector=descriptor(action.deletion_vector),
+        names=names,
     )
 
 
@@ -289,7 +294,9 @@ class _Reader:
         before, after = _files(actions)
         if info.operation == "RESTORE":
             before += self._still_live(version, before, after)
-        keys = info.operation_parameters.get("on") if info.operation == "MERGE" else None
+        # A key may have been renamed since.
+        has_keys = info.operation == "MERGE" and self._reading.names is None
+        keys = info.operation_parameters.get("on") if has_keys else None
         deleted, inserted = plan_commit(self._reading, before, after)
         return Commit(
             version, timeline.time_ms(at), info.operation,

@@ -13,6 +13,7 @@ is lost and none is returned twice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -83,8 +84,9 @@ class Follower:
             if not removing:
                 if not self._rows_returned:
                     self._begun_at = snapshot
+                names = self._begun_at.names
                 yield from self._remaining_rows(
-                    [action for action in changes if isinstance(action, AddAction)]
+                    [replace(action, names=names) for action in changes if isinstance(action, AddAction)]
                 )
             self.skipped_commits += removing
             self.version, self._rows_returned = version, 0

@@ -82,7 +82,7 @@ def sort_few(snapshot: Snapshot, node: Node) -> SortedAdds | None:
         return None
     plan = snapshot.plan_adds(node)
     snapshot.note_filter(node, plan.metrics)
-    files = [(stats.of_add(add), add.partition_values) for add in plan.adds]
+    files = [(stats.of_add(add), add.values) for add in plan.adds]
     survive, _ = prune_each(may_survive(node), files, snapshot.partition_columns)
     sides: tuple[list[AddAction], list[AddAction]] = ([], [])
     for add, doubtful in zip(plan.adds, survive, strict=True):

@@ -92,6 +92,9 @@ def splits_to_search(snapshot: Snapshot, query: Query, refs: Sequence[SplitRef])
 
 def _has_filters(snapshot: Snapshot, splits: int | None) -> bool:
     """Whether filters are kept for a version, and worth asking about this many splits of it."""
+    if snapshot.names is not None:
+        # They are made of stored names.
+        return False
     enabled = snapshot.settings.search.filters_enabled
     if enabled is None:
         return splits is not None and FROM_SPLITS <= splits <= UP_TO_SPLITS

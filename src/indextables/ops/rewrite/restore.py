@@ -18,6 +18,7 @@ from indextables.log.purge_mark import files_of_vectors
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, MetadataAction
+from indextables.model.column_mapping import completed, own_names
 from indextables.ops.existence import existing_sizes
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, RestoreResult
 from indextables.ops.progress import Progress, silent
@@ -96,8 +97,11 @@ def run_restore(log: TransactionLog, version: int, progress: Progress = silent) 
 
 def _difference(base: Snapshot, target: Snapshot, files: Sequence[AddAction]) -> RestorePlan:
     added, removed = plan_restore(base.adds(), files)
-    metadata = target.metadata if target.metadata != base.metadata else None
-    return RestorePlan(tuple(added), tuple(removed), metadata)
+    metadata = target.metadata
+    if metadata.column_mapping is None and base.metadata.column_mapping is not None:
+        metadata = replace(metadata, column_mapping=own_names(target.schema.names))
+    metadata = completed(metadata, base.metadata)
+    return RestorePlan(tuple(added), tuple(removed), None if metadata == base.metadata else metadata)
 
 
 def _require_present(

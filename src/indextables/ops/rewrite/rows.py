@@ -322,6 +322,7 @@ def _build(
         now_ms=setting.now_ms,
         replaces=[add.path for add in sources],
         merged=merged,
+        names=reading.names,
     )
     merges = 1 + max(add.num_merge_ops or 0 for add in sources)
     for split in built:
@@ -362,4 +363,4 @@ def split_rows(
     reader = open_split(reading.store, SplitRef.of(add))
     stored = [name for name in names if name in reader.columns]
     for numbers, rows in reader.scan(stored):
-        yield numbers, to_table_schema(rows, reading.schema, names, add.partition_values)
+        yield numbers, to_table_schema(rows, reading.schema, names, add.values)

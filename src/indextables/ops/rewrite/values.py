@@ -51,6 +51,9 @@ def rewrite_values(piece: RewriteGroup) -> RewriteOutcome | None:
 
 def _original(setting: RewriteSetting, add: AddAction) -> Original | None:
     reading, ref = setting.reading, SplitRef.of(add)
+    if ref.names is not None:
+        # Stored bytes go by stored names, and what is written here by the table's.
+        return None
     index = open_index(reading, ref, with_rows=True)
     return Original.of(add, open_split(reading.store, ref), index, reading.schema, setting.spec)
 

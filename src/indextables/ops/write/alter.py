@@ -1,9 +1,9 @@
 """ALTER TABLE: changes of columns and properties that no file has to be rewritten for.
 
-A column is added at the end, nullable; int becomes long and float double; NOT
-NULL is dropped, or set where no row lacks a value; comments, defaults and
-properties change. Splits are read by the names of their columns, so no column
-is renamed, moved or dropped.
+A column is added, nullable; int becomes long and float double; NOT NULL is dropped, or set where no row
+lacks a value; comments, defaults and properties change; columns are moved. A column is renamed or dropped
+in the log alone: files keep the name that they were written with, and from then on
+`metaData.columnMapping` says which column it stands for.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from indextables.errors import SchemaError, TableError
 from indextables.index.settings import JSON, TEXT, IndexSpec, from_options, tokenizers_of
 from indextables.log.commit.changes import properties as property_changes
@@ -20,25 +22,27 @@ from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, MetadataAction
-from indextables.model.fields import schema_from_json, schema_to_json
-from indextables.model.names import no_column
-from indextables.ops.constraints import Check
+from indextables.model.column_mapping import completed, own_names
+from indextables.model.constraints import constraints_of
+from indextables.model.fields import leaf_fields, schema_from_json, schema_to_json
+from indextables.model.names import find_name, no_column, unquoted_name
+from indextables.model.types import field_to_json, is_variant, spark_field
+from indextables.ops.constraints import Check, read_check
 from indextables.ops.outcomes import SUCCESS, ConstraintResult
 from indextables.ops.table_settings import indexing_of, settings_of
 from indextables.ops.write.constraints import require_kept
 from indextables.ops.write.definition import property_key
-from indextables.options import PREFIX, IndexingOptions, Options
+from indextables.options import PREFIX, IndexingOptions, Options, canonical
 from indextables.predicate.names import resolve
 from indextables.predicate.tree import IsNull
 
 _WIDER = {("integer", "long"), ("float", "double")}
 _NULLABILITY = "UpdateColumnNullability"
 _CURRENT, _EXISTS = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
-_REFUSED = {
-    "RenameColumn": "renamed",
-    "DeleteColumn": "dropped",
-    "UpdateColumnPosition": "moved",
-}
+FIRST = ""
+"""The position before all columns, where a position otherwise names the column before it."""
+_LISTS = ("dataSkippingStatsColumns", "stats.suggestedColumns")
+_OF_COLUMN = ("stats.truncation.maxLength.", "stats.truncation.strategy.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,20 @@ class TableChange:
     type: Any = None
     nullable: bool | None = None
     comment: str | None = None
-    placed: bool = False
+    position: str | None = None
+    """The column behind which it is put, or FIRST."""
+    name: str | None = None
+    """What a column is renamed to."""
+    if_exists: bool = False
     defaulted: bool = False
+
+
+def added_column(name: str, kind: Any, position: str | None, comment: str | None) -> TableChange:
+    """A column that is added, of an Arrow type."""
+    document = field_to_json(spark_field(pa.field(name, kind)))
+    return TableChange(
+        "AddColumn", (name,), type=document["type"], nullable=True, comment=comment, position=position
+    )
 
 
 def run_update_properties(log: TransactionLog, properties: Mapping[str, str | None]) -> int:
@@ -96,12 +112,11 @@ def with_versions(base: Snapshot, properties: Mapping[str, str | None]) -> dict[
 
 def altered(base: Snapshot, changes: Sequence[TableChange]) -> MetadataAction:
     """The metadata after the changes; raises if one of them is not possible. Pure."""
-    document = json.loads(base.metadata.schema_string)
     described: str | None = base.metadata.description
     properties: dict[str, str | None] = {}
     for change in changes:
         if change.kind not in {"SetProperty", "RemoveProperty"}:
-            _change_columns(document["fields"], change, base)
+            base = base.with_metadata(completed(_with_column_change(base, change), base.metadata))
         elif change.key == "comment":
             described = change.value
         elif change.key in {"location", "provider", "owner", "external"}:
@@ -111,13 +126,10 @@ def altered(base: Snapshot, changes: Sequence[TableChange]) -> MetadataAction:
             )
         else:
             properties[property_key(str(change.key))] = change.value
-    schema = schema_from_json(json.dumps(document))
     metadata = replace(base.metadata, description=described)
     for action in property_changes(base, with_versions(base, properties)):
         assert isinstance(action, MetadataAction)
         metadata = replace(metadata, configuration=action.configuration)
-    if not schema.equals(base.schema, check_metadata=True):
-        metadata = replace(metadata, schema_string=schema_to_json(schema))
     return metadata
 
 
@@ -165,29 +177,173 @@ def _filled(base: Snapshot, changes: Sequence[TableChange]) -> list[Check]:
 
 
 def _shown(change: TableChange) -> str:
-    return " ".join([change.kind, ".".join(change.column) or str(change.key)])
+    named = [] if change.name is None else ["TO", change.name]
+    return " ".join([change.kind, ".".join(change.column) or str(change.key), *named])
 
 
-def _change_columns(fields: list[dict[str, Any]], change: TableChange, base: Snapshot) -> None:
+def _with_column_change(base: Snapshot, change: TableChange) -> MetadataAction:
+    """The metadata after one change of a column."""
     name = ".".join(change.column)
-    if change.kind in _REFUSED or change.kind not in _COLUMN_CHANGES:
-        refused_verb = _REFUSED.get(change.kind)
-        what = f"column {name} cannot be {refused_verb}" if refused_verb else f"{change.kind} is not possible"
+    if change.kind not in _COLUMN_CHANGES:
         raise SchemaError(
-            f"{base.store.uri}: {what}: the files of a table are read by the names of its columns. "
-            "CREATE OR REPLACE TABLE ... AS SELECT writes the table again with other columns."
+            f"{base.store.uri}: {change.kind} is not possible. CREATE OR REPLACE TABLE ... AS SELECT writes "
+            "the table again with other columns."
         )
     if len(change.column) != 1:
         raise SchemaError(
             f"{base.store.uri}: {name} is a field inside a column; only whole columns can be changed"
         )
+    fields = json.loads(base.metadata.schema_string)["fields"]
+    metadata = base.metadata
     if change.kind == "AddColumn":
-        fields.append(_added(change, base))
-        return
-    column = next((item for item in fields if item["name"].lower() == name.lower()), None)
-    if column is None:
-        raise SchemaError(no_column(base.schema.names, name, base.store.uri), column=name)
-    _COLUMN_CHANGES[change.kind](column, change, base)
+        fields.insert(_place(fields, change.position, base), _added(change, base))
+    else:
+        column = next((item for item in fields if item["name"].lower() == name.lower()), None)
+        if column is None and change.if_exists:
+            return metadata
+        if column is None:
+            raise SchemaError(no_column(base.schema.names, name, base.store.uri), column=name)
+        if change.kind == "UpdateColumnPosition":
+            fields.remove(column)
+            fields.insert(_place(fields, change.position, base), column)
+        elif change.kind in {"RenameColumn", "DeleteColumn"}:
+            metadata = _renamed(base, column["name"], change.name)
+            if change.name is None:
+                fields.remove(column)
+            else:
+                column["name"] = change.name
+        else:
+            _COLUMN_CHANGES[change.kind](column, change, base)
+    # Spark's names with dots are one name here: two leaves of one dotted name would share their statistics.
+    schema = schema_from_json(json.dumps({"type": "struct", "fields": fields}))
+    _refuse_same_leaves(schema, base)
+    if schema.equals(base.schema, check_metadata=True):
+        return metadata
+    return replace(metadata, schema_string=schema_to_json(schema))
+
+
+def _place(fields: Sequence[Mapping[str, Any]], position: str | None, base: Snapshot) -> int:
+    """Where a column goes among others: at the end, first, or after the named one."""
+    if position is None:
+        return len(fields)
+    if position == FIRST:
+        return 0
+    names = [item["name"] for item in fields]
+    before = find_name(names, position)
+    if before is None:
+        raise SchemaError(no_column(names, position, base.store.uri), column=position)
+    return names.index(before) + 1
+
+
+def _refuse_same_leaves(schema: pa.Schema, base: Snapshot) -> None:
+    if any("." in name for name in schema.names) and len(leaf_fields(schema)) < _count_leaves(schema):
+        raise SchemaError(
+            f"{base.store.uri}: a column and a field inside another would both be called by the same dotted "
+            "name; choose a name without dots"
+        )
+
+
+def _count_leaves(columns: Any) -> int:
+    return sum(
+        _count_leaves(item.type) if pa.types.is_struct(item.type) and not is_variant(item.type) else 1
+        for item in columns
+    )
+
+
+def _renamed(base: Snapshot, old: str, new: str | None) -> MetadataAction:
+    """The metadata in which a column has another name, or is gone, everywhere but in the schema itself."""
+    uri, schema = base.store.uri, base.schema
+    verb = "dropped" if new is None else "renamed"
+    for name, condition in constraints_of(base.metadata.configuration).items():
+        if old in read_check(name, condition, schema).columns:
+            raise SchemaError(
+                f"{uri}: column {old} cannot be {verb}, since the constraint {name} CHECK ({condition}) is "
+                "about it. Drop the constraint first, and add it again if it is still to hold.",
+                column=old,
+            )
+    if new is None and old in base.partition_columns:
+        raise SchemaError(
+            f"{uri}: column {old} cannot be dropped, since the table is partitioned by it. CREATE OR REPLACE "
+            "TABLE ... AS SELECT writes the table again with other partitions.",
+            column=old,
+        )
+    if new is None and len(schema.names) == 1:
+        raise SchemaError(f"{uri}: column {old} cannot be dropped, since it is the only one", column=old)
+    taken = None if new is None else find_name([name for name in schema.names if name != old], new)
+    if taken is not None or new == "":
+        reason = f"there is a column {taken}" if taken else "a name is not empty"
+        raise SchemaError(f"{uri}: column {old} cannot be renamed to {new!r}, since {reason}", column=old)
+    if new == old:
+        return base.metadata
+    mapping = base.metadata.column_mapping or own_names(schema.names)
+    names = {
+        (new if name == old else name): stored
+        for name, stored in mapping["names"].items()
+        if new is not None or name != old
+    }
+    return replace(
+        base.metadata,
+        partition_columns=tuple(str(new) if name == old else name for name in base.partition_columns),
+        configuration=_with_renamed_settings(base, old, new),
+        column_mapping={**mapping, "names": names},
+    )
+
+
+def _with_renamed_settings(base: Snapshot, old: str, new: str | None) -> dict[str, str | None]:
+    """The properties in which the settings of a column follow its name, or are gone with it."""
+    stored = base.metadata.configuration
+    fields = settings_of(base).fields
+    spec = IndexSpec(
+        tuple(
+            item if item.column != old else replace(item, column=str(new))
+            for item in fields
+            if new is not None or item.column != old
+        )
+    )
+    indexing = indexing_of(stored)
+    result: dict[str, str | None] = {key: value for key, value in stored.items() if key not in indexing}
+    result.update(indexing if spec.fields == fields else spec.to_properties())
+    for key, value in list(result.items()):
+        option = canonical(key) or ""
+        if option in _LISTS and value is not None:
+            listed = [_renamed_leaf(unquoted_name(item), old, new) for item in value.split(",")]
+            kept = [item for item in listed if item is not None]
+            if kept:
+                result[key] = ",".join(kept)
+            else:
+                del result[key]
+        for prefix in _OF_COLUMN:
+            if option.lower().startswith(prefix.lower()):
+                before = option[len(prefix) :]
+                leaf = _renamed_leaf(before, old, new)
+                if leaf != before:
+                    del result[key]
+                    if leaf is not None:
+                        result[key[: -len(before)] + leaf] = value
+    return result
+
+
+def without_column(options: Mapping[str, str], column: str) -> dict[str, str]:
+    """Options of a handle without what they say of a column: the table's properties have it."""
+    left = {}
+    for key, value in options.items():
+        option, lowered = canonical(key) or "", column.lower()
+        if option in _LISTS or option.startswith(("indexing.", *_OF_COLUMN)):
+            named = [item for item in value.split(",") if unquoted_name(item).lower() != lowered]
+            if not named or key.lower().endswith(f".{lowered}"):
+                continue
+            left[key] = ",".join(named)
+        else:
+            left[key] = value
+    return left
+
+
+def _renamed_leaf(leaf: str, old: str, new: str | None) -> str | None:
+    """A column, or a field inside one, after a rename; None if it is dropped."""
+    lowered = leaf.lower()
+    if lowered != old.lower() and not lowered.startswith(f"{old.lower()}."):
+        return leaf
+    return None if new is None else new + leaf[len(old) :]
 
 
 def _added(change: TableChange, base: Snapshot) -> dict[str, Any]:
@@ -195,8 +351,6 @@ def _added(change: TableChange, base: Snapshot) -> dict[str, Any]:
     reason = None
     if not change.nullable:
         reason = "NOT NULL, and the rows that are there have no value for it"
-    elif change.placed:
-        reason = "FIRST or AFTER another; it is added at the end"
     elif change.defaulted:
         reason = "with a DEFAULT, which rows that are there would need; add it, then ALTER COLUMN SET DEFAULT"
     if reason is not None:
@@ -234,7 +388,7 @@ def _defaulted(column: dict[str, Any], change: TableChange, _: Snapshot) -> None
 
 
 _COLUMN_CHANGES: Mapping[str, Any] = {
-    "AddColumn": None,
+    **dict.fromkeys(("AddColumn", "RenameColumn", "DeleteColumn", "UpdateColumnPosition")),
     "UpdateColumnType": _retyped,
     _NULLABILITY: _nullable,
     "UpdateColumnComment": _commented,

@@ -269,7 +269,7 @@ def _partitions(snapshot: Snapshot, adds: Sequence[AddAction], expected: int | N
 
 
 def _values(add: AddAction, columns: Sequence[str]) -> PartitionValues:
-    values = add.partition_values or {}
+    values = add.values
     return tuple(values.get(name) for name in columns)
 
 

@@ -28,7 +28,7 @@ from indextables.model.truncation import Truncated
 from indextables.ops.constraints import named_check
 from indextables.ops.table_settings import indexing_of, properties_of_new_table
 from indextables.ops.write.evolution import schema_difference
-from indextables.ops.write.rows import WritePlan, settings_for_write
+from indextables.ops.write.rows import WritePlan, names_of_new, settings_for_write
 from indextables.options import PREFIX, Options, canonical, check_properties
 from indextables.split.write.build import BuiltSplit
 
@@ -111,9 +111,10 @@ class Definition:
         settings_for_write(created, created.schema, Options.of(self.requested))
         return created
 
-    def first_plan(self, table_id: str) -> WritePlan:
-        """The plan of rows for a table that is about to be made."""
-        return WritePlan(self.schema, self.partition_columns, self.spec, table_id, self.schema)
+    def first_plan(self, table_id: str, replaced: Snapshot | None = None) -> WritePlan:
+        """The plan of rows for a table that is about to be made, perhaps in the place of another."""
+        names = None if replaced is None else names_of_new(replaced, self.schema)
+        return WritePlan(self.schema, self.partition_columns, self.spec, table_id, self.schema, names=names)
 
     def replacing(self, base: Snapshot, built: Sequence[BuiltSplit], operation: str) -> CommitPlan:
         """The commit that makes a table this one; any foreign change since `base` is an error."""

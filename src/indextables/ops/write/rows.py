@@ -21,6 +21,8 @@ from indextables.log.commit.conflicts import fits
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import MetadataAction
+from indextables.model.column_mapping import completed, names_of, stored_names_of
+from indextables.model.column_names import ColumnNames
 from indextables.model.fields import cast_table, check_partition_columns, normalise_schema, schema_to_json
 from indextables.model.stats import check_column_options
 from indextables.ops.constraints import Check, check_rows, checks_of
@@ -48,6 +50,8 @@ class WritePlan:
     """Whether schema, partitioning and index settings are put in the place of the table's."""
     checks: tuple[Check, ...] = ()
     """The constraints that every written row has to keep."""
+    names: ColumnNames | None = None
+    """The names under which the columns are stored, where they differ."""
 
     def metadata_on(self, base: Snapshot) -> MetadataAction | None:
         """The metadata this write needs on top of a version; None when it is there already."""
@@ -56,22 +60,41 @@ class WritePlan:
             unrelated = {
                 key: value for key, value in properties.items() if key not in indexing_of(properties)
             }
-            return replace(
-                base.metadata,
-                schema_string=schema_to_json(self.schema),
-                partition_columns=self.partition_columns,
-                configuration={**unrelated, **self.spec.to_properties()},
+            return self._named(
+                base,
+                replace(
+                    base.metadata,
+                    schema_string=schema_to_json(self.schema),
+                    partition_columns=self.partition_columns,
+                    configuration={**unrelated, **self.spec.to_properties()},
+                ),
             )
         schema = self._grown(base) if self.merge_schema else base.schema
         missing = {key: value for key, value in self.new_properties if key not in base.metadata.configuration}
         if schema.equals(base.schema) and not missing:
             return None
         text = base.metadata.schema_string if schema.equals(base.schema) else schema_to_json(schema)
-        return replace(
-            base.metadata,
-            schema_string=text,
-            configuration={**base.metadata.configuration, **missing},
+        return self._named(
+            base,
+            replace(
+                base.metadata,
+                schema_string=text,
+                configuration={**base.metadata.configuration, **missing},
+            ),
         )
+
+    def _named(self, base: Snapshot, metadata: MetadataAction) -> MetadataAction:
+        """The metadata, provided its columns have the stored names that the splits were written with."""
+        metadata = completed(metadata, base.metadata)
+        names, own = stored_names_of(metadata) or {}, {} if self.names is None else self.names.stored_names
+        if any(names.get(name, name) != own.get(name, name) for name in self.schema.names):
+            raise ConflictError(
+                f"{base.store.uri}: another writer added columns, in version {base.version} or before, that "
+                "this write adds as well. Nothing was committed; read the table again and repeat the "
+                "operation.",
+                version=base.version, uri=base.store.uri,
+            )  # fmt: skip
+        return metadata
 
     def _grown(self, base: Snapshot) -> pa.Schema:
         """The schema of a version grown by the new columns, provided the splits written for them fit it."""
@@ -110,7 +133,7 @@ def plan_write(
         checks = checks_of(snapshot.metadata.configuration, columns)
         return WritePlan(
             columns, tuple(partitions), spec, snapshot.split_table_id, columns, overwrite_schema=True,
-            checks=checks,
+            checks=checks, names=names_of_new(snapshot, columns),
         )  # fmt: skip
     if partition_by is not None and tuple(partition_by) != snapshot.partition_columns:
         raise SchemaError(
@@ -140,7 +163,16 @@ def plan_write(
         new,
         snapshot.metadata,
         checks=checks_of(snapshot.metadata.configuration, schema),
+        names=names_of_new(snapshot, schema),
     )
+
+
+def names_of_new(snapshot: Snapshot, schema: pa.Schema) -> ColumnNames | None:
+    """The stored names of the columns that a version has after a commit on top of it."""
+    metadata = snapshot.metadata
+    if metadata.column_mapping is None or schema.names == snapshot.schema.names:
+        return snapshot.names
+    return names_of(completed(replace(metadata, schema_string=schema_to_json(schema)), metadata))
 
 
 def effective(snapshot: Snapshot, options: Options | None) -> Options:
@@ -221,6 +253,7 @@ def build(
                 log.store,
                 table_id=plan.table_id,
                 now_ms=log.runtime.clock.now_ms(),
+                names=plan.names,
             )
         )
     except BaseException:

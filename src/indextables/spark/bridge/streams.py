@@ -4,10 +4,12 @@
 # because PySpark keeps its JVM objects private
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from indextables.errors import TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.model.actions import MetadataAction
 from indextables.ops.delta.scan import require_schema
 from indextables.ops.table_settings import require_parquet
 from indextables.spark.bridge.request import JvmRequest
@@ -32,9 +34,12 @@ def open_stream(request: JvmRequest) -> dict[str, Any]:
     else:
         require_parquet(snapshot)
     no_rows = batch_frame(request.spark, snapshot.with_files(()), stream.settings)
+    mapping = snapshot.metadata.column_mapping
     return {
         "schema": str(no_rows._jdf.schema().json()),
         "columns": snapshot.metadata.schema_string,
+        "partitions": list(snapshot.metadata.partition_columns),
+        "mapping": None if mapping is None else json.dumps(mapping),
         "version": snapshot.version,
         "table": dict(stream.settings.table),
     }
@@ -88,4 +93,11 @@ def _stream(request: JvmRequest) -> TableStream:
 
 def _columns(request: JvmRequest) -> Columns:
     opened = request.arguments["opened"]
-    return Columns(str(opened["columns"]), int(opened["version"]))
+    mapping = opened.get("mapping")
+    metadata = MetadataAction(
+        id="",
+        schema_string=str(opened["columns"]),
+        partition_columns=tuple(opened["partitions"]),
+        column_mapping=None if mapping is None else json.loads(mapping),
+    )
+    return Columns(metadata, int(opened["version"]))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import CommandError, TableError
+from indextables.errors import CommandError, SchemaError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.table_kind import TableKind, read_only
 from indextables.ops.delta.describe import properties as delta_properties
@@ -190,7 +190,7 @@ def create(request: JvmRequest) -> dict[str, Any]:
             order = Order(user_metadata=settings.call.get("userMetadata"))
             first_write(rows, log, options, definition, order, mode="error")
         return {}
-    plan = definition.first_plan(current.split_table_id)
+    plan = definition.first_plan(current.split_table_id, current)
     options = options.over(definition.properties, log.uri)
     built = [] if rows is None else run_job(rows, Job(plan, log.store.spec(), options))
     adds = [split.add for split in built]
@@ -258,6 +258,12 @@ def alter(request: JvmRequest) -> dict[str, Any]:
         fields["column"] = tuple(fields.get("column") or ())
         if fields["kind"] == "UpdateColumnType":
             check_retyped(fields["column"])
+        if fields["kind"] in {"RenameColumn", "DeleteColumn"}:
+            raise SchemaError(
+                f"{request.path}: a column cannot be renamed or dropped in Spark yet. In Python "
+                "Table.rename_column and Table.drop_column do it; Spark refuses the table from then on",
+                column=".".join(fields["column"]),
+            )
         changes.append(TableChange(**fields))
     return {"version": run_alter(request.log(), changes)}
 

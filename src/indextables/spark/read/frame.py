@@ -35,6 +35,7 @@ from indextables.spark.read.filters import filtered
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame, read_options
 from indextables.spark.read.source_planner import SourcePlanner
+from indextables.spark.read.version import with_own_names
 from indextables.spark.requests import ReadRequest
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def version_frame(
     spark: Any, snapshot: Snapshot, settings: CallSettings, way: str, columns: Sequence[str] | None
 ) -> Any:
     """A DataFrame over one version, read the given way."""
+    with_own_names(snapshot)
     names = None if columns is None else column_names(snapshot, columns)
     if way == "arrow":
         if not is_connect(spark) and not isinstance(snapshot, ForeignRows):
@@ -109,6 +111,7 @@ def restricted_frame(
     """A DataFrame of Spark's reader over some files of one version."""
     if is_connect(spark):
         assert not snapshot.has_vectors, "rows are numbered by our own reader then"
+        assert snapshot.names is None
         return _planned(spark, snapshot, only)
     return _native(spark, snapshot, settings, only)
 
@@ -120,8 +123,12 @@ def reading_way(spark: Any, snapshot: Snapshot) -> str:
     ):
         return "arrow"
     if is_connect(spark):
-        # There Spark's reader is given the names of files alone, and would return deleted rows too.
-        return "arrow" if snapshot.dialect.name == "native" and snapshot.has_vectors else "planned"
+        # There Spark's reader is given the names of files alone, and would return deleted rows too, and
+        # columns by the names in the files.
+        as_stored = snapshot.names is None and not (
+            snapshot.dialect.name == "native" and snapshot.has_vectors
+        )
+        return "planned" if as_stored else "arrow"
     root = (snapshot.rows_of if isinstance(snapshot, CompanionSnapshot) else snapshot).store.spark_uri("")
     scheme = root.partition(":")[0]
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
@@ -196,6 +203,7 @@ def _relation_spec(snapshot: Snapshot, settings: CallSettings, identity: str, sh
         schema_json=snapshot.metadata.schema_string,
         partition_columns=snapshot.partition_columns,
         may_have_deleted=settings.flag("refresh") or has_feature(snapshot.protocol, DELETION_VECTORS),
+        names=snapshot.names,
         options=hadoop_settings(uri, settings.table),
     )
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
+from indextables.model.column_names import ColumnNames
 from indextables.spark.errors import remember
 from indextables.spark.jvm.callback import Callback
 from indextables.spark.jvm.jar import put_on_class_path
@@ -38,6 +39,9 @@ _READ_OPTIONS = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
+
+
+_MAPPED, _STORED = "indextables.mapped", "indextables.stored."
 
 
 def read_options(schema_json: str) -> dict[str, str]:
@@ -81,6 +85,8 @@ class RelationSpec:
     partition_columns: tuple[str, ...]
     may_have_deleted: bool = False
     """Whether files of it may have rows that are deleted."""
+    names: ColumnNames | None = None
+    """The names of the columns in the files, where they differ."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Options of the Parquet reader beyond those every read has, and Hadoop settings of this relation."""
 
@@ -146,15 +152,24 @@ def native_frame(spark: SparkSession, spec: RelationSpec, planner: FilePlanner) 
         partitions,
         schema,
         getattr(getattr(jvm.scala, "None$"), "MODULE$"),
-        _format(gateway, index_type) if spec.may_have_deleted else datasources.parquet.ParquetFileFormat(),
-        jvm.PythonUtils.toScalaMap({**read_options(spec.schema_json), **spec.options}),
+        _format(gateway, index_type)
+        if spec.may_have_deleted or spec.names
+        else datasources.parquet.ParquetFileFormat(),
+        jvm.PythonUtils.toScalaMap({**read_options(spec.schema_json), **spec.options, **_stored(spec.names)}),
         session,
     )
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
 
 
+def _stored(names: ColumnNames | None) -> dict[str, str]:
+    """The options by which `SplitFormat.java` knows the names of columns in the files."""
+    if names is None:
+        return {}
+    return {_MAPPED: "true", **{f"{_STORED}{name}": stored for name, stored in names.pairs}}
+
+
 def _format(gateway: Any, index_type: Any) -> Any:
-    """Spark's Parquet reader, without the rows that are deleted."""
+    """Spark's Parquet reader, without the rows that are deleted and with the table's names for columns."""
     kind = index_type.getClassLoader().loadClass("io.indextables.SplitFormat")
     return kind.getConstructors()[0].newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
 

@@ -25,6 +25,7 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.history import Timeline, first_since, moment_of
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, MetadataAction, RemoveAction
+from indextables.model.column_mapping import column_names, stored_names_of
 from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.table_settings import require_parquet
 from indextables.spark.open_logs import open_log
@@ -91,11 +92,11 @@ class TableStream:
             version = self._at(begin.version)
             last = end.index if end.whole else None
             if begin.index == 0 and last is None:
-                return version.with_schema(columns.schema)
+                return version.with_columns_of(columns.metadata)
             adds = self._whole_files(begin)[begin.index : last]
         else:
             adds = list(self._between(begin, end, columns))
-        return self.newest.with_schema(columns.schema).with_files(adds)
+        return self.newest.with_columns_of(columns.metadata).with_files(adds)
 
     def _first(self) -> StreamOffset:
         """Where a new query begins."""
@@ -250,8 +251,8 @@ class TableStream:
 class Columns:
     """The columns that a query was started with; it cannot have others while it runs."""
 
-    schema: str
-    """The schema document of the table."""
+    metadata: MetadataAction
+    """The schema of the table, its partition columns, and the names under which columns are stored."""
     version: int
     """The version it was read at."""
 
@@ -259,9 +260,19 @@ class Columns:
         """Raise if a later commit gives the table columns that the query does not have."""
         if version <= self.version:
             return
-        types = {field["name"].lower(): field["type"] for field in json.loads(self.schema)["fields"]}
+        before = json.loads(self.metadata.schema_string)["fields"]
+        types = {field["name"].lower(): field["type"] for field in before}
         for action in actions:
             if isinstance(action, MetadataAction):
+                stored = stored_names_of(action) or {}
+                own = _stored(self.metadata)
+                moved = [name for name in own if stored and stored.get(name) != own[name]]
+                if moved:
+                    raise TableError(
+                        f"{uri}: version {version} renames or drops the columns {', '.join(moved)}. Start "
+                        "the query again from its checkpoint to read the table as it is now.",
+                        version=version,
+                    )
                 fields = json.loads(action.schema_string)["fields"]
                 new = [field["name"] for field in fields if types.get(field["name"].lower()) != field["type"]]
                 if new:
@@ -270,6 +281,11 @@ class Columns:
                         "query again from its checkpoint to read them.",
                         version=version,
                     )
+
+
+def _stored(metadata: MetadataAction) -> dict[str, str]:
+    """The stored names of the columns."""
+    return stored_names_of(metadata) or {name: name for name in column_names(metadata)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,12 +42,14 @@ from indextables.split.source import Range, SplitFile
 from indextables.storage.checksum import crc32
 
 if TYPE_CHECKING:
+    from indextables.predicate import tree
     from indextables.predicate.tree import Node
     from indextables.split.read import group_bounds
     from indextables.split.read.group_bounds import GroupStatistics
     from indextables.storage import ranged_file
 else:
     group_bounds = later("indextables.split.read.group_bounds")
+    tree = later("indextables.predicate.tree")
     ranged_file = later("indextables.storage.ranged_file")
 
 T = TypeVar("T")
@@ -107,6 +109,7 @@ class SplitReader:
     ) -> None:
         self.source = source
         self.ref = ref
+        self._names = ref.names
         self.group_rows = tuple(group_rows)
         self.rows = sum(self.group_rows)
         self._map = row_map
@@ -134,7 +137,11 @@ class SplitReader:
     def columns(self) -> tuple[str, ...]:
         """The columns the file holds."""
         names = self._map.skeleton.columns if self._map is not None else self._plain().schema_arrow.names
-        return tuple(names)
+        return tuple(names if self._names is None else self._names.present(names))
+
+    def _stored(self, columns: Sequence[str]) -> Sequence[str]:
+        """The names that the file has for some columns."""
+        return columns if self._names is None else self._names.stored(columns)
 
     @property
     def groups(self) -> range:
@@ -147,13 +154,13 @@ class SplitReader:
 
     @property
     def stored_schema(self) -> pa.Schema | None:
-        """The columns in the types that the file has; None if the page map is damaged."""
-        return None if self._map is None else self._schema
+        """The columns as another reader of the file sees them; None if it would not see the table's."""
+        return None if self._map is None or self._names is not None else self._schema
 
     def check(self, columns: Sequence[str]) -> None:
         """Read some columns of all rows and raise unless every byte is what was written."""
         assert self._map is not None
-        check_pages(self.source, self._map.skeleton, self._map.pages, columns, self.groups)
+        check_pages(self.source, self._map.skeleton, self._map.pages, self._stored(columns), self.groups)
 
     def has_intact_footer(self) -> bool:
         """Whether the footer of the file is what was written."""
@@ -187,7 +194,7 @@ class SplitReader:
     def read_stored(self, group: int, columns: Sequence[str]) -> dict[Range, memoryview]:
         """Column chunks of a row group as they are stored; only where the page map has them whole."""
         assert self._map is not None
-        return stored_pages(self.source, self._map.skeleton, self._map.pages, columns, [group])
+        return stored_pages(self.source, self._map.skeleton, self._map.pages, self._stored(columns), [group])
 
     def read_rows(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
         """Some rows, given in ascending order."""
@@ -232,7 +239,8 @@ class SplitReader:
         """The leaf, of some columns, with the most stored bytes in one of the row groups."""
         assert self._map is not None
         pages, group = self._map.pages, next(iter(parts))
-        leaves = [leaf for name in columns for leaf in self._map.skeleton.columns[name].leaves]
+        chunks = self._map.skeleton.columns
+        leaves = [leaf for name in self._stored(columns) for leaf in chunks[name].leaves]
         return max(leaves, key=lambda leaf: sum(length for _, length, _ in pages.stretches(group, leaf)))
 
     def _bytes_of(self, parts: RowsByGroup, leaf: int) -> tuple[int, int]:
@@ -264,7 +272,7 @@ class SplitReader:
         values = len(columns) * sum(self.group_rows[group] for group in parts)
         if self._map is None:
             return values
-        return values + stored_bytes(self._map.skeleton, self._map.pages, columns, parts)
+        return values + stored_bytes(self._map.skeleton, self._map.pages, self._stored(columns), parts)
 
     def fetch(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """Rows with their numbers, in batches of bounded size, read in the cheapest way."""
@@ -320,10 +328,10 @@ class SplitReader:
         count, total = self.count_of(parts), sum(self.group_rows[group] for group in parts)
         if not columns or self._map is None or count > SPARSE_SHARE * total:
             return False
-        path = self.source.local
-        if path is None or stored_bytes(self._map.skeleton, self._map.pages, columns, parts) < SPARSE_BYTES:
+        path, stored = self.source.local, self._stored(columns)
+        if path is None or stored_bytes(self._map.skeleton, self._map.pages, stored, parts) < SPARSE_BYTES:
             return False
-        return can_decode(path, self._schema, columns)
+        return can_decode(path, self._schema, stored)
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -335,9 +343,11 @@ class SplitReader:
         path = self.source.local
         assert path is not None
         assert self._map is not None
-        check_pages(self.source, self._map.skeleton, self._map.pages, columns, parts)
+        stored = self._stored(columns)
+        check_pages(self.source, self._map.skeleton, self._map.pages, stored, parts)
         try:
-            return decode_rows(path, self._schema, columns, self.numbers(parts), self.rows)
+            rows = decode_rows(path, self._schema, stored, self.numbers(parts), self.rows)
+            return rows.rename_columns(list(columns))
         except UndecodedError:
             return pa.concat_tables([self._pick({group: rows}, columns) for group, rows in parts.items()])
 
@@ -357,6 +367,9 @@ class SplitReader:
         """For every row group, whether its statistics in the footer allow a match."""
         if self._statistics is None:
             return [True] * len(self.group_rows)
+        if self._names is not None:
+            where = tree.with_columns(where, self._names.stored_names)
+            partition_values = self._names.stored(partition_values)
         return self._statistics.groups_left(where, partition_values)
 
     @cached_property
@@ -409,12 +422,14 @@ class SplitReader:
     ) -> pa.Table:
         if not columns:
             return pa.table({"": pa.nulls(self.count_of(rows_by_group))}).select([])
-        if self._map is not None:
-            row_map = self._map
-            return read_pages(
-                self.source, row_map.skeleton, row_map.pages, columns, rows_by_group, coded=coded, cache=cache
+        stored, row_map = self._stored(columns), self._map
+        if row_map is not None:
+            rows = read_pages(
+                self.source, row_map.skeleton, row_map.pages, stored, rows_by_group, coded=coded, cache=cache
             )
-        return self._read_plain(rows_by_group, columns)
+        else:
+            rows = self._read_plain(rows_by_group, stored)
+        return rows if stored is columns else rows.rename_columns(list(columns))
 
     def _read_plain(self, rows_by_group: Mapping[int, np.ndarray | None], columns: Sequence[str]) -> pa.Table:
         parts = []

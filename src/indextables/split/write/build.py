@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
 from indextables.lazy import pc
 from indextables.model.actions import AddAction
+from indextables.model.column_names import ColumnNames
 from indextables.model.fields import encode_partition, partition_directory
 from indextables.model.stats import Truncated, truncate_add
 from indextables.options import Options
@@ -57,17 +58,26 @@ def build_splits(  # noqa: PLR0917 - what, for which table, and where to
     now_ms: int | None = None,
     replaces: Sequence[str] = (),
     merged: Sequence[Index] = (),
+    names: ColumnNames | None = None,
 ) -> Iterator[BuiltSplit]:
     """Write rows as splits, which no reader sees before they are committed.
+
+    With `names`, everything that is given goes by the table's names, and the splits by the stored ones.
 
     `replaces` names the splits whose rows these are, if they are not new rows. `merged` are the indexes of
     those splits; it is given only if the batches are all their rows, in order, and become one split.
     """
+    if names is not None:
+        schema, partition_columns = names.stored_schema(schema), names.stored(partition_columns)
+        spec = IndexSpec(tuple(replace(item, column=names.stored_names[item.column]) for item in spec.fields))
+        options = replace(options, stats=options.stats.with_columns(names.stored_leaf))
+        merged = [index.seen_through(None, names.stored_names) for index in merged]
     build = _Build(
         schema=schema,
         partition_columns=tuple(partition_columns),
         spec=spec,
         options=options,
+        names=names,
         store=store,
         table_id=table_id,
         data_change=data_change,
@@ -78,7 +88,8 @@ def build_splits(  # noqa: PLR0917 - what, for which table, and where to
     )
     try:
         for batch in batches:
-            table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+            rows = batch if names is None else names.renamed(batch)
+            table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
             for start in range(0, table.num_rows, _SLICE_ROWS):
                 yield from build.add(table.slice(start, _SLICE_ROWS))
         yield from build.finish()
@@ -98,6 +109,7 @@ class _Build:
     now_ms: int | None
     replaces: tuple[str, ...]
     merged: Sequence[Index]
+    names: ColumnNames | None
     index_share: float
     open: dict[PartitionValues, SplitWriter] = field(default_factory=dict)
 
@@ -143,10 +155,11 @@ class _Build:
             done = writer.finish()
             if writer.text_bytes:
                 self.index_share = done.footer.manifest.length / writer.text_bytes
-            return publish(
+            split = publish(
                 done, self.schema, self.spec, self.options, self.store,
                 partition_values=writer.partition_values, data_change=self.data_change, now_ms=self.now_ms,
             )  # fmt: skip
+            return split if self.names is None else replace(split, add=replace(split.add, names=self.names))
         finally:
             writer.close()
 

@@ -29,7 +29,14 @@ from indextables.log.commit.attempt import ENGINE
 from indextables.log.format.binding import ids_of
 from indextables.log.format.checksum import sealed_chunks
 from indextables.log.format.dialect import NATIVE
-from indextables.log.format.protocol import WITH_PARQUET, check_writable, merged, reopened
+from indextables.log.format.protocol import (
+    COLUMN_MAPPING,
+    WITH_PARQUET,
+    check_writable,
+    merged,
+    reopened,
+    with_feature,
+)
 from indextables.log.native import native_source
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -41,6 +48,7 @@ from indextables.model.actions import (
     ProtocolAction,
     encode_action,
 )
+from indextables.model.column_mapping import names_of
 from indextables.model.fields import schema_from_json
 from indextables.model.stats import truncate_add
 from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
@@ -110,6 +118,8 @@ class RepairPlan:
     protocol: ProtocolAction
     metadata: MetadataAction
     schema: pa.Schema
+    """The columns under their stored names, by which the adds know them."""
+    partition_columns: tuple[str, ...]
     contents: LogContents
     """What was read: version 1 holds its adds without the missing ones, their skips, and the transactions."""
     info: CommitInfo
@@ -126,13 +136,12 @@ class RepairPlan:
         missing = frozenset(self.missing)
         skipped, live_skips = {skip.path for skip in self.contents.skips}, set()
         truncated = NOTHING_TRUNCATED
-        partitions = self.metadata.partition_columns
         for add in self.contents.adds:
             if add.path in missing:
                 continue
             if add.path in skipped:
                 live_skips.add(add.path)
-            short, cut = truncate_add(_statistics(add, options), self.schema, partitions, options)
+            short, cut = truncate_add(_statistics(add, options), self.schema, self.partition_columns, options)
             if cut.columns:
                 truncated = Truncated.total((truncated, cut))
             yield short
@@ -154,7 +163,11 @@ def plan_repair(
 
     `closing` is given for a log that is to take the place of the one that was read.
     """
-    schema = _schema(contents.metadata)
+    schema, partitions = _schema(contents.metadata), contents.metadata.partition_columns
+    names = names_of(contents.metadata)
+    if names is not None:
+        schema, partitions = names.stored_schema(schema), tuple(names.stored(partitions))
+        options = replace(options, stats=options.stats.with_columns(names.stored_leaf))
     valid = contents.num_adds - len(missing)
     metadata = new_incarnation(contents.metadata, None if closing is None else closing.repair)
     info = CommitInfo(
@@ -172,8 +185,10 @@ def plan_repair(
     # A Parquet checkpoint needs its protocol from the beginning, or it would take a version of its own.
     parquet = options.checkpoint.prefers_parquet(valid)
     protocol = reopened(contents.protocol)
+    if metadata.column_mapping is not None:
+        protocol = with_feature(protocol, COLUMN_MAPPING)
     protocol = merged(protocol, WITH_PARQUET) if parquet else protocol
-    return RepairPlan(protocol, metadata, schema, contents, info, valid, missing)
+    return RepairPlan(protocol, metadata, schema, partitions, contents, info, valid, missing)
 
 
 def _statistics(add: AddAction, options: Options) -> AddAction:

@@ -152,6 +152,12 @@ final class Definitions {
     Bridge.call("alter", Bridge.map(new Object[] {"path", table.path, "options", table.options, "changes", sent}));
   }
 
+  /** The column before a position; empty for the first one, null for none. */
+  private static String position(TableChange.ColumnPosition position) {
+    if (position == null) return null;
+    return position instanceof TableChange.After ? ((TableChange.After) position).column() : "";
+  }
+
   private static Map change(TableChange change) {
     String kind = change.getClass().getSimpleName();
     HashMap sent = new HashMap();
@@ -169,8 +175,14 @@ final class Definitions {
       sent.put("type", add.dataType().json());
       sent.put("nullable", Boolean.valueOf(add.isNullable()));
       sent.put("comment", add.comment());
-      sent.put("placed", Boolean.valueOf(add.position() != null));
+      sent.put("position", position(add.position()));
       sent.put("defaulted", Boolean.valueOf(add.defaultValue() != null));
+    } else if (change instanceof TableChange.RenameColumn) {
+      sent.put("name", ((TableChange.RenameColumn) change).newName());
+    } else if (change instanceof TableChange.DeleteColumn) {
+      sent.put("if_exists", ((TableChange.DeleteColumn) change).ifExists());
+    } else if (change instanceof TableChange.UpdateColumnPosition) {
+      sent.put("position", position(((TableChange.UpdateColumnPosition) change).position()));
     } else if (change instanceof TableChange.UpdateColumnType) {
       sent.put("type", ((TableChange.UpdateColumnType) change).newDataType().json());
     } else if (change instanceof TableChange.UpdateColumnNullability) {

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat$;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -18,7 +19,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.collection.immutable.Seq;
 
 /**
- * Parquet, of whose files some rows may be deleted.
+ * Parquet, of whose files some rows may be deleted, and whose columns may have other names than the table's.
  *
  * LogFileIndex gives each such file its deleted rows; they are left out as Spark's own reader returns rows or batches,
  * by the number that it has for every row. Files without them are read as ever. Compiled by Janino: raw types and
@@ -27,9 +28,17 @@ import scala.collection.immutable.Seq;
 public class SplitFormat extends ParquetFileFormat {
   /** Under which name a file has its deleted rows. */
   static final String DELETED = "indextables.deleted";
+  /** What an option of the relation begins with that gives the stored name of the column it ends with. */
+  static final String STORED = "indextables.stored.";
+  /** The option that is there where columns have stored names. */
+  static final String MAPPED = "indextables.mapped";
 
   public scala.Function1 buildReaderWithPartitionValues(SparkSession session, StructType data, StructType partitions,
       StructType required, Seq filters, scala.collection.immutable.Map options, Configuration configuration) {
+    java.util.Map named = CaseClasses.java(options);
+    data = stored(data, named);
+    required = stored(required, named);
+    filters = stored(filters, named);
     String number = ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME();
     int at = -1;
     for (int i = 0; i < required.length(); i++) if (required.apply(i).name().equals(number)) at = i;
@@ -45,6 +54,33 @@ public class SplitFormat extends ParquetFileFormat {
     for (int i = 0; i < partitions.length(); i++) fields.add(partitions.apply(i));
     StructField[] all = (StructField[]) fields.toArray(new StructField[0]);
     return new Reader(plain, withNumbers, all, isAdded ? required.length() : at, isAdded);
+  }
+
+  /** The columns under the names that the files have; rows go by the places of their columns alone. */
+  private static StructType stored(StructType columns, java.util.Map named) {
+    ArrayList fields = new ArrayList();
+    for (int i = 0; i < columns.length(); i++) {
+      StructField field = columns.apply(i);
+      Object name = named.get(STORED + field.name());
+      fields.add(name == null ? field : new StructField((String) name, field.dataType(), field.nullable(), field.metadata()));
+    }
+    return new StructType((StructField[]) fields.toArray(new StructField[0]));
+  }
+
+  /** The filters for which Parquet's statistics can be asked: those on columns that have their own names. Spark repeats every filter. */
+  private static Seq stored(Seq filters, java.util.Map named) {
+    ArrayList left = new ArrayList();
+    for (int i = 0; i < filters.length(); i++) {
+      Filter filter = (Filter) filters.apply(i);
+      String[] columns = filter.references();
+      boolean isOwn = true;
+      for (int j = 0; j < columns.length; j++) {
+        Object name = named.get(STORED + columns[j]);
+        isOwn = isOwn && (name == null ? named.get(MAPPED) == null : name.equals(columns[j]));
+      }
+      if (isOwn) left.add(filter);
+    }
+    return left.size() == filters.length() ? filters : CaseClasses.seq(left);
   }
 
   /** Not those of Parquet's reader alone: code that is generated for them would not take others. */
