@@ -246,7 +246,10 @@ def test_changes_go_by_the_names_of_the_version_that_is_read(table):
     table.rename_column("day", "date")
     table.delete("id = 2")
     changes = table.changes(1).read_all() if hasattr(table.changes(1), "read_all") else table.changes(1)
-    shown = [(row["_change_type"], row["id"], row["level"], row["other"], row["date"]) for row in changes.to_pylist()]
+    shown = [
+        (row["_change_type"], row["id"], row["level"], row["other"], row["date"])
+        for row in changes.to_pylist()
+    ]
     assert shown == [
         ("insert", 1, "disk error", "high", "a"),
         ("insert", 2, "all fine", "low", "b"),

@@ -21,7 +21,7 @@ from indextables.errors import CorruptLogError, LogError, NotATableError, Schema
 from indextables.index.settings import IndexSpec
 from indextables.log.commit.create import FORMAT
 from indextables.log.format.dialect import Checkpoint
-from indextables.log.format.protocol import CURRENT, DELETION_VECTORS, has_feature, with_vectors
+from indextables.log.format.protocol import CURRENT, DELETION_VECTORS, has_feature, with_feature
 from indextables.log.native import native_source
 from indextables.log.segment import list_log
 from indextables.log.state import LogSource
@@ -139,7 +139,7 @@ def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> LogContents:
     protocol = left.protocol or CURRENT
     if any(add.deletion_vector for add in adds):
         # The version that raised the protocol may be lost.
-        protocol = with_vectors(protocol)
+        protocol = with_feature(protocol, DELETION_VECTORS)
     return LogContents(
         version=left.version,
         protocol=protocol,
