@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import indextables as it
+from indextables.spark.sql.statements import run_statement
 from support.patched import call_for_others, call_for_ours, differing, patched
 
 
@@ -36,6 +37,23 @@ def test_every_argument_is_obeyed_for_a_table_of_ours(spark, tmp_path, capsys):
     call_for_ours(spark, path)
     spark.read.load(path, "indextables").explain(extended=False, mode=None)
     assert "== IndexTables ==" in capsys.readouterr().out
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DESCRIBE INDEXTABLES HISTORY '/t'",
+        "MERGE SPLITS '/t' DRY RUN",
+        "REPAIR INDEXFILES TRANSACTION LOG '/t/_transaction_log' AT LOCATION '/t/new'",
+        "OPTIMIZE '/t'",
+        "SELECT 1",
+    ],
+)
+def test_a_statement_that_the_parser_takes_is_handed_over_as_it_is(spark, text):
+    handed: list[Any] = []
+    run_statement(spark, lambda *given, **named: handed.append((given, named)), text, {"a": 1}, {"b": 2})
+    assert handed == [((text, {"a": 1}), {"b": 2})]
 
 
 def test_disconnect_gives_the_methods_back_and_connect_wraps_them_again(spark, tmp_path):
