@@ -51,6 +51,7 @@ def rows_of_others(path) -> pa.Table | None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("plain_plans")
 def test_golden_rows_are_what_another_reader_reads(spark):
     """K7: every golden table whose data files are there and which the deltalake package can open."""
     manifest = json.loads(shared("golden", "delta", "MANIFEST.json").read_text())
