@@ -50,15 +50,16 @@ STATEMENTS = [
 ]
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> str:
-    """Ten rows in four files and two partitions."""
+@pytest.fixture(params=["0.3", "1"], ids=["written anew", "by vectors"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Ten rows in four files and two partitions; rows leave them by vectors where the share is 1."""
     path = str(tmp_path / "t")
     rows = [
         {"id": at, "day": at % 2, "message": None if at == 6 else f"row {at}", "changed": 0}
         for at in range(10)
     ]
-    it.write(path, rows[:5], text=["message"], partition_by=["day"])
+    options = {"deletionVectors.foldShare": request.param}
+    it.write(path, rows[:5], text=["message"], partition_by=["day"], options=options)
     it.write(path, rows[5:], mode="append")
     return path
 

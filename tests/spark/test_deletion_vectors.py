@@ -1,6 +1,7 @@
 """Rows deleted by vectors are gone for Spark too, whatever way it reads the table."""
 
 import datetime as dt
+import random
 from decimal import Decimal
 
 import pyarrow as pa
@@ -146,6 +147,99 @@ def test_statements_on_a_named_table_leave_deleted_rows_gone(spark, tmp_path):
         assert ids(spark.table("vectors")) == sorted({*left, 3, 7})
     finally:
         spark.sql("DROP TABLE vectors")
+
+
+def test_statements_change_few_rows_by_vectors_and_write_no_other(spark, tmp_path):
+    table = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
+    table.append(pa.Table.from_pylist([row(n) for n in range(2000)], SCHEMA))
+    (split,) = table.files(columns=["path"])["path"].to_pylist()
+    name = f"indextables.`{tmp_path}/t`"
+
+    def after(statement):
+        spark.sql(statement.format(t=name)).collect()
+        table.refresh()
+        metrics = {key: int(n) for key, n in table.history(1).to_pylist()[0]["operation_metrics"]}
+        files = table.files()
+        hidden = dict(zip(files["path"].to_pylist(), files["num_deleted"].to_pylist(), strict=True))
+        return metrics["numOutputRows"], metrics["numDeletionVectors"], hidden[split]
+
+    assert after("DELETE FROM {t} WHERE id % 500 = 7") == (0, 1, 4)
+    assert after("UPDATE {t} SET message = 'new' WHERE id IN (5, 6, 1999)") == (3, 1, 7)
+    assert after("DELETE FROM {t} WHERE message indexquery 'new' AND id = 6 OR id = 100") == (2, 1, 8), (
+        "three rows less one are written anew"
+    )
+    merged = (
+        "MERGE INTO {t} x USING (SELECT id FROM range(8, 11) UNION ALL SELECT 3000) s ON x.id = s.id "
+        "WHEN MATCHED AND s.id = 8 THEN DELETE WHEN MATCHED AND s.id = 9 THEN UPDATE SET message = 'merged' "
+        "WHEN NOT MATCHED THEN INSERT (id, day) VALUES (s.id, '9')"
+    )
+    # The row with id 10 matches and stays as it is: it comes back with the others.
+    assert after(merged) == (3, 1, 11)
+    gone = {7, 507, 1007, 1507, 6, 100, 8}
+    left = [*(n for n in range(2000) if n not in gone), 3000]
+    assert ids(spark.table(name)) == left
+    assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == left
+    assert table.count(query="merged") == 1
+    for found in spark.table(name).where("id IN (10, 11, 1500)").collect():
+        expected = row(found["id"])
+        assert (found["message"], found["amount"], found["tags"]) == (
+            expected["message"], expected["amount"], expected["tags"],
+        )  # fmt: skip
+
+
+def test_statements_and_python_change_different_rows_of_a_file_together(spark, tmp_path):
+    """What a statement planned on an older version still holds, or is a conflict that names the row."""
+    table = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
+    table.append(pa.Table.from_pylist([row(n) for n in range(2000)], SCHEMA))
+    frame = spark.sql(f"SELECT id FROM indextables.`{tmp_path}/t`")
+    table.delete("id = 3")
+    spark.sql(f"DELETE FROM indextables.`{tmp_path}/t` WHERE id IN (3, 4)").collect()
+    assert ids(frame) == list(range(2000)), "a frame keeps its version"
+    assert ids(spark.table(f"indextables.`{tmp_path}/t`")) == [n for n in range(2000) if n not in (3, 4)]
+    assert table.refresh().purge_rows().rows_purged == 2
+    assert table.files()["num_deleted"].to_pylist() == [None]
+
+
+def test_random_statements_leave_what_a_dictionary_has(spark, tmp_path):
+    """DELETE, UPDATE and MERGE of Spark and of Python in turn, with folds between them."""
+    rng = random.Random(7)
+    options = {**OPTIONS, "deletionVectors.foldShare": "0.6"}
+    table = it.Table.create(tmp_path / "t", SCHEMA, partition_by=("day",), options=options)
+    table.append(pa.Table.from_pylist([row(n) for n in range(400)], SCHEMA))
+    model = {n: row(n)["message"] for n in range(400)}
+    name, fresh = f"indextables.`{tmp_path}/t`", 1000
+    for step in range(14):
+        some = rng.sample(sorted(model), rng.choice([1, 5, 40]))
+        listed = ", ".join(map(str, some))
+        match step % 7:
+            case 0 | 4:
+                spark.sql(f"DELETE FROM {name} WHERE id IN ({listed})").collect()
+                model = {key: text for key, text in model.items() if key not in some}
+            case 1 | 5:
+                spark.sql(f"UPDATE {name} SET message = 'step {step}' WHERE id IN ({listed})").collect()
+                model |= dict.fromkeys(some, f"step {step}")
+            case 2:
+                spark.sql(
+                    f"MERGE INTO {name} x USING (SELECT explode(array({listed}, {fresh})) AS id) s ON x.id = s.id "
+                    f"WHEN MATCHED AND s.id % 3 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET message = 'm {step}' "
+                    "WHEN NOT MATCHED THEN INSERT (id, day, message) VALUES (s.id, '1', 'inserted')"
+                ).collect()
+                model |= dict.fromkeys(some, f"m {step}")
+                model = {key: text for key, text in model.items() if key not in some or key % 3}
+                model[fresh] = "inserted"
+                fresh += 1
+            case 3:
+                table.refresh().delete(f"id IN ({listed})")
+                model = {key: text for key, text in model.items() if key not in some}
+            case 6:
+                rng.choice([table.refresh().purge_rows, table.refresh().merge_splits])()
+        read = {
+            found["id"]: found["message"] for found in spark.table(name).select("id", "message").collect()
+        }
+        assert read == model, step
+        rows = table.refresh().scan(columns=["id", "message"]).to_arrow().to_pylist()
+        assert {found["id"]: found["message"] for found in rows} == model, step
+        assert (table.count(), len(rows)) == (len(model), len(model)), step
 
 
 def test_few_deleted_rows_of_a_large_file_are_left_out(spark, tmp_path):

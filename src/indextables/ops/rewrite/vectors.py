@@ -24,6 +24,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.model.arrays import as_numpy
 from indextables.ops.rewrite.rows import RewriteGroup, RewriteSetting, hits_of
+from indextables.options.groups import VectorOptions
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
 from indextables.split.search.filtered import Filtered
@@ -63,16 +64,20 @@ class MovedRows:
     """As they are afterwards; fewer where some are deleted."""
 
 
+def most_deleted(options: VectorOptions, hidden: int, rows: int) -> int:
+    """How many more rows of a split with so many hidden ones may leave by a vector."""
+    return max(0, int(options.fold_share * rows) - hidden) if options.enabled else 0
+
+
 def uses_vector(setting: RewriteSetting, deleted: DeletedRows) -> bool:
     """Whether rows leave a split by a vector; else it is written anew.
 
     It is written anew if too many of its rows have left by then, or if its values can be woven and
     enough of them change for that to be less work.
     """
-    options = setting.reading.settings.vectors
     hidden = number_deleted(deleted.source.deletion_vector)
     count, rows = len(deleted.rows), hidden + deleted.of_rows
-    if not options.enabled or hidden + count > options.fold_share * rows:
+    if count > most_deleted(setting.reading.settings.vectors, hidden, rows):
         return False
     sets = None if setting.change is None else setting.change.sets
     can_weave = (

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from indextables.errors import TableError
 from indextables.ops.read.matching import plan_match
 from indextables.ops.rewrite.replace import change_metrics, commit_or_discard, live_records, replace_plan
+from indextables.ops.rewrite.vectors import DeletedRows, VectorCommit, most_deleted, vector_metrics
 from indextables.ops.write.commit import outcome
 from indextables.ops.write.rows import effective, plan_write
 from indextables.spark.bridge.request import JvmRequest, row_counts
 from indextables.spark.read.planner import conjunction, hadoop_paths
+from indextables.spark.read.wire import encode_files
 from indextables.spark.requests import NO_LAYOUT, WriteRequest, save_mode
 from indextables.spark.write.job import Job, MarkedRows, run_job, run_marked_job, schema_of, written
+from indextables.spark.write.matching import matching_rows, plain_address
 from indextables.spark.write.save import save_frame
+from indextables.storage.deletion_vectors import number_deleted
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from indextables.log.snapshot import Snapshot
     from indextables.model.actions import AddAction
+    from indextables.options.groups import VectorOptions
     from indextables.predicate.tree import Node
 
 # Spark's names for what partitionBy and clusterBy were given, as JSON.
@@ -73,13 +79,16 @@ class Touched:
     read: frozenset[str]
     """Some of their rows may change, and are written again with the others."""
     matching_rows: int | None = None
-    """How many rows of the files to read match, where they were counted."""
+    """How many rows of the files that stay or are read match, where they were counted."""
+    deleted: tuple[DeletedRows, ...] = ()
+    """The rows that leave files which stay; what UPDATE and MERGE make of them is written into new files."""
 
 
 def replace_rows(request: JvmRequest) -> dict[str, Any]:
-    """DELETE, UPDATE and MERGE: write the rows of the touched files as they are afterwards, in one commit.
+    """DELETE, UPDATE and MERGE: write changed rows as they are afterwards, in one commit.
 
-    The answer is how many rows were changed in which way.
+    Of files that lose few rows, these leave by a vector and are read alone; other touched files are
+    written anew. The answer is how many rows were changed in which way.
     """
     arguments = request.arguments
     command = str(arguments["command"])
@@ -87,8 +96,10 @@ def replace_rows(request: JvmRequest) -> dict[str, Any]:
     snapshot = log.snapshot(version=int(arguments["version"]))
     node = conjunction(arguments["conditions"], snapshot)
     touched = _touched(request, snapshot, node)
-    _restrict(request, "target", touched.read)
-    if command != "MERGE" and not touched.whole and not touched.read:
+    stays_deleted = command == "DELETE"
+    moving = {} if stays_deleted else {item.source.path: item.rows for item in touched.deleted}
+    _restrict(request, "target", {**dict.fromkeys(touched.read), **moving})
+    if command != "MERGE" and not (touched.whole or touched.read or touched.deleted):
         return row_counts()
     frame, marked_frame = request.frame("data"), request.frame_of_plan("marked")
     options = effective(snapshot, request.settings.options())
@@ -97,20 +108,21 @@ def replace_rows(request: JvmRequest) -> dict[str, Any]:
     if marked_frame is not None:
         built, marked = run_marked_job(marked_frame, job)
     else:
-        built = [] if command == "DELETE" and not touched.read else run_job(frame, job)
+        built = [] if stays_deleted and not touched.read else run_job(frame, job)
     removed = list(snapshot.adds(touched.whole | touched.read))
     adds = [split.add for split in built]
-    if not removed and not adds:
+    if not removed and not adds and not touched.deleted:
         return row_counts()
     changed = _changed(command, touched, removed, adds, marked)
     # Conditions that compare with other tables, and those of a MERGE, have no text here.
     has_text = node is not None and command != "MERGE" and arguments["complete"]
     parameters = {"predicate": str(node)} if has_text else {}
+    vectors = VectorCommit(log, command, touched.deleted) if touched.deleted else None
     commit = replace_plan(
         snapshot, command, removed, adds, node=node, inserts=command == "MERGE", parameters=parameters,
-        metrics=change_metrics(**changed),
+        metrics={**change_metrics(**changed), **vector_metrics(touched.deleted)}, vectors=vectors,
     )  # fmt: skip
-    written(log, outcome(commit_or_discard(log, commit, adds), built), options)
+    written(log, outcome(commit_or_discard(log, commit, adds, vectors), built), options)
     return row_counts(**changed)
 
 
@@ -123,11 +135,13 @@ def _changed(
 ) -> dict[str, int | None]:
     """The rows that a statement changes, by what it does to them."""
     before, after = live_records(removed), sum(add.num_records or 0 for add in adds)
+    if before is not None:
+        before += sum(len(item.rows) for item in touched.deleted)
     if command == "UPDATE":
         return {"updated": touched.matching_rows}
     if command == "DELETE":
         return {"deleted": None if before is None else before - after}
-    if not removed:
+    if not removed and not touched.deleted:
         return {"updated": 0, "deleted": 0, "inserted": after}
     if marked is None:
         return {"updated": None, "deleted": None, "inserted": None}
@@ -148,35 +162,48 @@ def _touched(request: JvmRequest, snapshot: Snapshot, node: Node | None) -> Touc
     matching = request.frame_of_plan("matching")
     if matching is None or not paths:
         return Touched(whole, frozenset(paths))
-    _restrict(request, "probe", frozenset(paths))
-    counts = {
-        _plain(row[0]): int(row[1]) for row in matching.groupBy("_metadata.file_path").count().collect()
-    }
+    _restrict(request, "probe", dict.fromkeys(paths))
+    options, adds = snapshot.settings.vectors, {add.path: add for add in snapshot.adds(paths)}
     by_name = {
-        _plain(name, encoded=False): path for path, name in zip(paths, _names(snapshot, paths), strict=True)
+        plain_address(name, encoded=False): adds[path]
+        for path, name in zip(paths, _names(snapshot, paths), strict=True)
     }
-    if not set(counts) <= set(by_name):
+    live = {name: live_records([add]) for name, add in by_name.items()}
+    most = {name: _most_deleted(options, by_name[name], rows) for name, rows in live.items()}
+    found = matching_rows(matching, most)
+    if not set(found) <= set(by_name):
         raise TableError(
-            f"{request.path}: Spark read {min(set(counts) - set(by_name))}, which is not a file of version "
+            f"{request.path}: Spark read {min(set(found) - set(by_name))}, which is not a file of version "
             f"{snapshot.version}; nothing was changed",
             uri=request.path,
         )
-    return Touched(whole, frozenset(by_name[name] for name in counts), sum(counts.values()))
+    read: list[str] = []
+    deleted: list[DeletedRows] = []
+    for name, item in found.items():
+        rows = live[name]
+        if item.rows is None or rows is None or item.count == rows:
+            read.append(by_name[name].path)
+        else:
+            deleted.append(DeletedRows(by_name[name], item.rows, rows))
+    matching_count = sum(item.count for item in found.values())
+    return Touched(whole, frozenset(read), matching_count, tuple(deleted))
 
 
-def _restrict(request: JvmRequest, relation: str, paths: frozenset[str]) -> None:
-    """Let a relation of the statement read these files only; its plan may not read the table at all."""
+def _most_deleted(options: VectorOptions, add: AddAction, live: int | None) -> int:
+    """How many rows of a file may leave it by a vector; none if nobody knows how many it has."""
+    if live is None:
+        return 0
+    hidden = number_deleted(add.deletion_vector)
+    return most_deleted(options, hidden, hidden + live)
+
+
+def _restrict(request: JvmRequest, relation: str, files: Mapping[str, np.ndarray | None]) -> None:
+    """Let a relation of the statement, if there is one, read these files only, and of some these rows."""
     index = request.objects.get(relation)
     if index is not None:
-        index.restrict(json.dumps(sorted(paths)))
+        index.restrict(encode_files(files))
 
 
 def _names(snapshot: Snapshot, paths: list[str]) -> list[str]:
     names: list[str] = hadoop_paths(snapshot.store, pa.array(paths, pa.string())).to_pylist()
     return names
-
-
-def _plain(address: str, *, encoded: bool = True) -> str:
-    """An address in comparable form: `_metadata.file_path` is percent-encoded, a Hadoop path is not."""
-    text = unquote(address) if encoded else address
-    return text.replace("file:///", "file:/")

@@ -180,6 +180,8 @@ def statement_frame(spark: Any, snapshot: Snapshot, settings: CallSettings, stat
     identity = f"{snapshot.table_id}@{version} {uri} {statement}"
     remember(identity, LoadedTable(uri, settings.table, version, restricted=True))
     spec = _relation_spec(snapshot, settings, identity, f"version {version}, files to replace")
+    # Of files that lose rows by a vector, the rows that change are read alone.
+    spec = replace(spec, may_have_deleted=spec.may_have_deleted or snapshot.settings.vectors.enabled)
     return native_frame(spark, spec, TablePlanner(spark, uri, snapshot.table_id, version, settings.table))
 
 
@@ -220,7 +222,8 @@ def _native(
     shown = "newest version" if refresh else f"version {version}"
     spec = _relation_spec(snapshot, settings, identity, shown)
     engine = settings.call.get("engine", "auto")
-    planner = TablePlanner(spark, uri, snapshot.table_id, version, settings.table, engine, only)
+    files = None if only is None else dict.fromkeys(only)
+    planner = TablePlanner(spark, uri, snapshot.table_id, version, settings.table, engine, files)
     if only is not None:
         spec = replace(spec, identity=f"{identity} {uuid.uuid4()}")
         return native_frame(spark, spec, planner)

@@ -45,8 +45,8 @@ class TablePlanner:
     """None reads the newest version each time."""
     options: Mapping[str, str]
     engine: str = "auto"
-    only: frozenset[str] | None = None
-    """If set, only these files are read."""
+    only: Mapping[str, np.ndarray | None] | None = None
+    """If set, only these files are read; of a file with row numbers, only those rows."""
     limit: int | None = None
     """If set, files with this many rows are enough, whichever they are."""
     fixed: Snapshot | None = None
@@ -75,7 +75,7 @@ class TablePlanner:
         scan = scans.record(self.uri, snapshot.version, planned.metrics, planned.replay)
         files = planned.files
         if self.only is not None:
-            files = files.filter(_among(files.column("path"), self.only))
+            files = files.filter(_among(files.column("path"), frozenset(self.only)))
         excluded, fields = ruled_out_by_index(snapshot, node, lambda: files.column("path").to_pylist())
         if excluded:
             files = files.filter(pc.invert(_among(files.column("path"), excluded)))
@@ -92,7 +92,15 @@ class TablePlanner:
             partitions=tuple(_child(values, name) for name in snapshot.partition_columns),
             shown=aside + (f", {len(excluded)} by the index ({', '.join(fields)})" if fields else ""),
             deleted=_deleted(snapshot, files),
+            chosen=self._chosen(files),
         )
+
+    def _chosen(self, files: pa.Table) -> dict[int, np.ndarray]:
+        """The rows of the files of which not all are read, by their index."""
+        if self.only is None:
+            return {}
+        rows = map(self.only.get, files.column("path").to_pylist())
+        return {at: some for at, some in enumerate(rows) if some is not None}
 
     def count(self, question: Mapping[str, Any]) -> pa.Table | None:
         """Keys and aggregates of the version; None if the log alone cannot tell."""

@@ -22,7 +22,14 @@ from indextables.spark.errors import remember
 from indextables.spark.jvm.callback import Callback
 from indextables.spark.jvm.jar import put_on_class_path
 from indextables.spark.read.planner import TablePlanner
-from indextables.spark.read.wire import Answer, encode_counts, encode_failure, encode_plan, encode_size
+from indextables.spark.read.wire import (
+    Answer,
+    decode_files,
+    encode_counts,
+    encode_failure,
+    encode_plan,
+    encode_size,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +111,7 @@ def planner_callback(planner: FilePlanner, token: str) -> Callback:
             chosen = replace(planner, limit=int(request["limit"]))
         if "only" in request:
             assert isinstance(planner, TablePlanner)
-            chosen = replace(planner, only=frozenset(json.loads(request["only"])))
+            chosen = replace(planner, only=decode_files(request["only"]))
         return encode_plan(chosen.plan(request["filters"]))
 
     def failed(error: Exception | str) -> bytearray:

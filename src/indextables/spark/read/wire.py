@@ -8,6 +8,8 @@ UTF-8, partition values as the internal value of their type.
 
 from __future__ import annotations
 
+import base64
+import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +41,25 @@ class Answer:
     """What EXPLAIN says about the choice besides the counts."""
     deleted: Mapping[int, np.ndarray] = field(default_factory=dict)
     """The numbers of the deleted rows (ascending) of those files that have any, by the index of the file."""
+    chosen: Mapping[int, np.ndarray] = field(default_factory=dict)
+    """The numbers of the only rows (ascending) to be read of some files, by the index of the file."""
+
+
+def encode_files(files: Mapping[str, np.ndarray | None]) -> str:
+    """Encode which files are read, and of some which rows; `LogFileIndex.java` hands it back unread."""
+    texts = {
+        path: None if rows is None else base64.b64encode(rows.astype("<i8").tobytes()).decode()
+        for path, rows in files.items()
+    }
+    return json.dumps(texts)
+
+
+def decode_files(text: str) -> dict[str, np.ndarray | None]:
+    """The files and rows that were encoded."""
+    return {
+        path: None if rows is None else np.frombuffer(base64.b64decode(rows), "<i8")
+        for path, rows in json.loads(text).items()
+    }
 
 
 def encode_size(size_bytes: int) -> bytearray:
@@ -76,9 +97,12 @@ def encode_plan(answer: Answer) -> bytearray:
     out += _texts(_plain(answer.paths).take(order))
     out += _longs(_plain(answer.sizes).take(order))
     out += _longs(_plain(answer.modified_ms).take(order))
-    out.append(bool(answer.deleted))
-    if answer.deleted:
-        sets = [_row_set(answer.deleted.get(at)) for at in order.to_pylist()]
+    out.append(bool(answer.deleted or answer.chosen))
+    if answer.deleted or answer.chosen:
+        sets = [
+            _all_but(answer.chosen[at]) if at in answer.chosen else _row_set(answer.deleted.get(at))
+            for at in order.to_pylist()
+        ]
         out += _texts(pa.array(sets, pa.binary()))
     return out
 
@@ -93,6 +117,11 @@ def _row_set(rows: np.ndarray | None) -> bytes:
     bits = np.zeros(size, np.bool_)
     bits[rows] = True
     return b"\1" + np.packbits(bits, bitorder="little").tobytes()
+
+
+def _all_but(rows: np.ndarray) -> bytes:
+    """Every row but these, as `SplitFormat.java` reads it."""
+    return b"\2" + rows.astype("<u4").tobytes()
 
 
 def _groups(partitions: Sequence[pa.Array], count: int) -> Any:

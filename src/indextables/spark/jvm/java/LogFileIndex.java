@@ -36,7 +36,7 @@ public class LogFileIndex implements FileIndex {
   private final StructType partitions;
   private final String token;
   private final java.util.function.Function planner;
-  /** A JSON list of paths in the log: no other file is read. Null reads every live file. */
+  /** The files that are read, in JSON: paths in the log, each with its rows if not all are read. Null reads every live file. */
   private volatile String only = null;
   /** As many rows as are enough; -1 for all. */
   private final int limit;
@@ -83,7 +83,7 @@ public class LogFileIndex implements FileIndex {
   public void refresh() { }
 
   /** Restricts what is read from now on; for the statement that this relation was made for. */
-  public void restrict(String paths) { only = paths; }
+  public void restrict(String files) { only = files; }
 
   /** The identity of what is read, and the Python side's handle on it. */
   public String identity() { return identity; }

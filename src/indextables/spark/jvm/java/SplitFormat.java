@@ -113,22 +113,24 @@ public class SplitFormat extends ParquetFileFormat {
     }
   }
 
-  /** A set of row numbers: a list of them, in order, or a bit for each. */
+  /** A set of row numbers: a list of them, in order, or a bit for each; or all rows but those of a list. */
   static class Deleted {
+    private static final int BITS = 1;
+    private static final int ALL_BUT = 2;
     private final byte[] bytes;
-    private final boolean isList;
 
     /** The first byte tells which; the numbers of a list are little endian, of four bytes each. */
-    Deleted(byte[] bytes) {
-      this.bytes = bytes;
-      isList = bytes[0] == 0;
-    }
+    Deleted(byte[] bytes) { this.bytes = bytes; }
 
     boolean has(long row) {
-      if (!isList) {
+      if (bytes[0] == BITS) {
         long place = 1 + (row >> 3);
         return place < bytes.length && (bytes[(int) place] >> (int) (row & 7) & 1) != 0;
       }
+      return isListed(row) != (bytes[0] == ALL_BUT);
+    }
+
+    private boolean isListed(long row) {
       int low = 0;
       int high = (bytes.length - 1) / 4 - 1;
       while (low <= high) {
