@@ -68,6 +68,36 @@ def test_a_batch_function_may_write_with_its_own_transaction(spark: SparkSession
     assert it.Table.open(path).count() == 3
 
 
+def test_a_batch_function_upserts_and_a_repeated_batch_changes_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    src, checkpoint = tmp_path / "src", tmp_path / "c"
+    table = it.Table.create(tmp_path / "t", data=pa.table({"id": [0, 1], "p": ["old", "old"]}, schema=SCHEMA))
+
+    def upsert(batch: DataFrame, number: int) -> None:
+        newest = batch.groupBy("id").agg({"p": "max"}).toDF("id", "p")
+        it.open(table.uri).merge(newest.toPandas(), on="id")
+
+    def read() -> list[tuple[int, str]]:
+        frame = spark.readStream.schema("id long, p string").parquet(str(src))
+        run(frame.writeStream.foreachBatch(upsert).option("checkpointLocation", str(checkpoint)))
+        return sorted((row["id"], row["p"]) for row in table.refresh().scan().to_pylist())
+
+    spark.sql("SELECT * FROM VALUES (1L, 'a'), (1L, 'b'), (2L, 'a')").toDF("id", "p").write.parquet(str(src))
+    assert read() == [(0, "old"), (1, "b"), (2, "a")]
+    for record in (checkpoint / "commits").glob("*0*"):
+        record.unlink()
+    assert read() == [(0, "old"), (1, "b"), (2, "a")]
+    assert [row["id"] for row in table.changes(3).to_pylist()] == []
+
+
+def test_changes_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    table = it.Table.create(tmp_path / "t", data=pa.table({"id": [1]}))
+    for reader in (spark.read, spark.readStream):
+        with pytest.raises(OptionError, match=r"Table\.changes"):
+            reader.format("indextables").option("readChangeFeed", "true").load(table.uri)
+
+
 @pytest.mark.core
 def test_a_stream_reads_the_table_and_then_what_is_new(spark: SparkSession, tmp_path: Path) -> None:
     """Offset = version; a merge is not told again; maxFilesPerTrigger bounds a batch."""

@@ -1,6 +1,7 @@
 """Table.update and Table.merge: what becomes of every row, in one commit, and who wins where two try."""
 
 import datetime as dt
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -160,30 +161,49 @@ def test_a_merge_by_several_columns_compares_bytes_that_are_no_text(tmp_path):
     assert sorted(found, key=str) == [None, b"1:", b"\xfe"]
 
 
-def test_a_repeated_key_is_an_error_where_a_row_would_become_two_things(table):
+def test_a_repeated_key_is_an_error_unless_rows_are_only_deleted(table):
     twice = pa.table({"id": [11, 11], "day": ["1", "1"], "n": pa.array([1, 2], pa.int32())})
     with pytest.raises(TableError, match="several rows of the source have the key {'id': 11}"):
         table.merge(twice, "id")
-    table.merge(twice, "id", matched="delete")
+    table.merge(twice, "id", matched="delete", not_matched=None)
     assert 11 not in [row[0] for row in content(table)]
-    table.merge(twice, "id")
-    assert [row[0] for row in content(table)].count(11) == 2
+    with pytest.raises(TableError, match="several rows of the source have the key {'id': 11}"):
+        table.merge(twice, "id")
+    assert 11 not in [row[0] for row in content(table)]
 
 
-def test_only_splits_that_can_hold_a_key_are_opened(table):
-    opened = []
-    original = upserting.split_rows
+@pytest.mark.parametrize("keys", [[0, 21], [1, 20, 5]])
+def test_only_splits_that_can_hold_a_key_are_opened(tmp_path, keys):
+    table = it.Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("n", pa.int64())]))
+    for first in (0, 10, 20):
+        table.append(pa.table({"id": [first, first + 1], "n": [1, 1]}))
+    (between,) = table.files("id = 10")["path"].to_pylist()
+    Path(tmp_path, "t", between).rename(tmp_path / "away")
+    done = table.merge(pa.table({"id": keys, "n": [2] * len(keys)}), "id")
+    assert (done.rows_updated, done.rows_inserted) == (2, len(keys) - 2)
+    Path(tmp_path, "away").rename(Path(tmp_path, "t", between))
+    assert table.count("n = 2") == len(keys)
+    assert table.count("n = 1") == 4
 
-    def watched(store, add, *rest):
-        opened.append(add.path)
-        return original(store, add, *rest)
 
-    upserting.split_rows = watched
-    try:
-        table.merge(SOURCE.slice(0, 1), "id")
-    finally:
-        upserting.split_rows = original
-    assert len(opened) == 1
+@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("kind", ["string", "text", None])
+def test_a_merge_by_an_indexed_key_is_one_by_any_key(tmp_path, kind, vectors):
+    keys = [f"user {number * 7919 % 1000:04} x" for number in range(600)]
+    options = {"deletionVectors.enabled": vectors, **({"indexing.typemap.key": kind} if kind else {})}
+    table = it.Table.create(
+        tmp_path / "t", pa.schema([("key", pa.string()), ("n", pa.int64())]), options=options
+    )
+    for at in range(0, 600, 200):
+        table.append(pa.table({"key": [*keys[at : at + 200], None], "n": [1] * 201}))
+    table.delete(f"key = '{keys[5]}'")
+    source = [*keys[3:9], *keys[250:255], "user new x", None]
+    done = table.merge(pa.table({"key": source, "n": [2] * len(source)}), "key")
+    assert (done.rows_updated, done.rows_inserted) == (10, 3)
+    rows = sorted(((row["key"] or "", row["n"]) for row in table.scan().to_pylist()))
+    changed = {key for key in source if key}
+    expected = [(key, 1) for key in keys if key not in changed] + [(key, 2) for key in changed]
+    assert rows == sorted([*expected, *[("", 1)] * 3, ("", 2)])
 
 
 def test_wrong_merges_are_refused(table):

@@ -47,6 +47,7 @@ from indextables.predicate.tree import Node, columns_of
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
+from indextables.split.read.rows import to_table_schema
 from indextables.split.search.filtered import Filtered
 from indextables.storage.deletion_vectors import descriptor
 from indextables.storage.store import scans_at_once
@@ -82,7 +83,12 @@ class SplitRows:
 
     def tables(self, reading: Reading, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows, in the columns and types of the newest schema."""
-        yield from (table for _, table in Filtered(reading, self.ref, None).tables(self.rows, columns))
+        if self.rows is not None:
+            yield from (table for _, table in Filtered(reading, self.ref, None).tables(self.rows, columns))
+            return
+        reader = open_split(reading.store, self.ref)
+        for _, stored in reader.scan([name for name in columns if name in reader.columns]):
+            yield to_table_schema(stored, reading.schema, columns, self.ref.partition_values)
 
     @property
     def bytes(self) -> int:

@@ -1,8 +1,9 @@
 """MERGE of rows: update, delete and insert by key, in one commit and in bounded memory.
 
 The source is written to a scratch file that stays mapped, not read, so that it
-may be larger than memory; only its keys are held. Splits whose bounds exclude
-every key are not opened. Of the others the key columns are read. With
+may be larger than memory; only its keys are held. Splits within whose bounds no key lies are not
+opened. Of the others the key columns are read; a few keys of an indexed column are
+looked up in its index instead. With
 `deletionVectors.enabled`, rows that change or leave are named in the log, and
 those that change come back in a new split; without, and where many rows of a
 split do, it is written anew. Source rows that matched nothing are inserted.
@@ -11,6 +12,7 @@ split do, it is written anew. Source rows that matched nothing are inserted.
 from __future__ import annotations
 
 import tempfile
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +32,8 @@ from indextables.model.fields import cast_table, find_field
 from indextables.model.names import no_column
 from indextables.model.types import type_to_sql
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
+from indextables.ops.read.record import Record
+from indextables.ops.read.splits import splits_for
 from indextables.ops.rewrite.replace import change_metrics, commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
@@ -49,14 +53,21 @@ from indextables.ops.rewrite.vectors import (
     uses_vector,
     vector_metrics,
 )
+from indextables.ops.table_settings import settings_of
 from indextables.ops.write.after_write import after_write
 from indextables.ops.write.data import batches_of, to_arrow
 from indextables.ops.write.rows import WritePlan, build, plan_write
 from indextables.options import Options
-from indextables.predicate.tree import Column, Compare, Literal, Node, all_of
+from indextables.predicate.tree import Column, Compare, In, Literal, Node, all_of
+from indextables.split.layout import SplitRef
+from indextables.split.open_splits import open_split
+from indextables.split.search.filtered import Filtered
+from indextables.split.search.narrowing import index_for, needed_entries
 from indextables.split.write.build import BuiltSplit
 
 _BATCH_ROWS = 32_768
+MOST_KEYS = 100
+"""Up to this many keys are looked up in the index of the key, if it has one."""
 _NO_ROWS = np.zeros(0, np.int64)
 
 
@@ -91,8 +102,6 @@ class MergeSource:
     """Mapped from the scratch file."""
     keys: pa.Array
     """One value per row, null where a part of the key is."""
-    repeated: np.ndarray
-    """Whether another row has the same key."""
     on: tuple[str, ...]
     matched: np.ndarray = field(init=False)
     """Whether a row has matched one of the table."""
@@ -106,14 +115,17 @@ class MergeSource:
         numbers: np.ndarray = pc.fill_null(positions, -1).to_numpy(zero_copy_only=False)
         return numbers
 
-    def unmatched(self) -> np.ndarray:
-        """For each source row, whether no row of the table has its key."""
-        if not self.repeated.any():
-            return ~self.matched
-        # The first source row of a key represents all of them.
-        first = self.matches(self.rows)
-        unmatched: np.ndarray = ~(self.matched[first] & (first >= 0))
-        return unmatched
+    def refuse_repeated(self, uri: str) -> None:
+        """Refuse several rows of one key: it would not be clear which of them to take."""
+        counts = pc.value_counts(self.keys.drop_null())
+        repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+        if len(repeated):
+            at = pc.index(self.keys, repeated[0]).as_py()
+            key = self.rows.select(list(self.on)).slice(at, 1).to_pylist()[0]
+            raise TableError(
+                f"{uri}: several rows of the source have the key {key}, so it is not clear which of them to "
+                "take. Nothing was committed; make the keys unique."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +206,8 @@ def run_upsert(
     keys = _key_columns([on] if isinstance(on, str) else on, snapshot, rows.schema)
     with tempfile.TemporaryDirectory(prefix="indextables-") as scratch:
         source = _spilled(batches_of(rows), plan, keys, settings, Path(scratch, "source.arrow"))
+        if clauses.matched == "update" or clauses.not_matched == "insert":
+            source.refuse_repeated(log.uri)
         return _merged(log, snapshot, source, plan, clauses, settings)
 
 
@@ -208,8 +222,11 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
     data_columns = {name.lower() for name in plan.data_schema.names}
     columns = tuple(n for n in snapshot.schema.names if n.lower() in data_columns and n not in source.on)
     scope = None if clauses.not_matched_by_source else _bounds(source, snapshot)
-    paths = snapshot.plan(scope, columns={"path"}).files.column("path").to_pylist()
     merge = _Merge(log, snapshot, source, clauses, columns)
+    if merge.keys is None and scope is not None:
+        paths = _splits_with_keys(source, snapshot, scope)
+    else:
+        paths = [ref.path for ref in splits_for(snapshot, merge.keys, Record(snapshot))]
     try:
         built = build(log, plan, merge.new_rows(snapshot.adds(paths)), options)
     except BaseException:
@@ -229,6 +246,8 @@ class _Merge:
         clauses: MergeClauses,
         columns: tuple[str, ...],
     ) -> None:
+        self.keys = None if clauses.not_matched_by_source else _keys(source, snapshot)
+        """The keys as a condition, where an index finds their rows."""
         self.log = log
         self.snapshot = snapshot
         self.source = source
@@ -243,7 +262,7 @@ class _Merge:
     def new_rows(self, adds: Iterable[AddAction]) -> Iterator[pa.RecordBatch]:
         """The rows of new splits: changed ones that leave theirs by a vector, then those to be inserted."""
         for add in adds:
-            change = _change(self.log, self.snapshot, add, self.source, self.clauses, self.columns)
+            change = self._change(add)
             if change is not None:
                 self.matched += int((change.numbers >= 0).sum())
                 yield from self._changed(add, change)
@@ -251,6 +270,35 @@ class _Merge:
             for batch in _unmatched_rows(self.source):
                 self.inserted += batch.num_rows
                 yield batch
+
+    def _change(self, add: AddAction) -> MergeRows | None:
+        """How a split changes; None when it stays as it is."""
+        live, places, numbers = self._matching(add)
+        self.source.matched[numbers[numbers >= 0]] = True
+        matching = int((numbers >= 0).sum())
+        changes = self.clauses.matched is not None and matching > 0
+        loses = self.clauses.not_matched_by_source == "delete" and matching < len(live)
+        if not changes and not loses:
+            return None
+        if len(numbers) < len(live):
+            of_live = np.full(len(live), -1, np.int64)
+            of_live[np.searchsorted(live, places)] = numbers
+            numbers = of_live
+        return MergeRows(self.source, numbers, self.clauses, self.columns, live)
+
+    def _matching(self, add: AddAction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The live rows of a split, those that may match, and the number of the source row of each; or -1."""
+        reading, on = self.snapshot.reading, self.source.on
+        if self.keys is None:
+            parts = list(split_rows(reading, add, set(on)))
+        else:
+            ref = SplitRef.of(add)
+            index = index_for(reading, ref, self.keys, settings_of(self.snapshot))
+            parts = list(Filtered(reading, ref, self.keys, index).tables(None, on))
+        places = np.concatenate([_NO_ROWS, *(some for some, _ in parts)])
+        numbers = np.concatenate([_NO_ROWS, *(self.source.matches(rows) for _, rows in parts)])
+        live = places if self.keys is None else open_split(reading.store, SplitRef.of(add)).live()
+        return live, places, numbers
 
     def _changed(self, add: AddAction, change: MergeRows) -> Iterator[pa.RecordBatch]:
         setting = RewriteSetting.of(self.log, self.snapshot, change=change)
@@ -268,37 +316,6 @@ class _Merge:
         outcome = require_read(rewrite_values(piece) or rewrite(piece), "MERGE")
         self.rewritten.append(outcome)
         self.deleted += outcome.rows_read - outcome.rows_written
-
-
-def _change(  # noqa: PLR0917 - one value, passed on in one place
-    log: TransactionLog,
-    snapshot: Snapshot,
-    add: AddAction,
-    source: MergeSource,
-    clauses: MergeClauses,
-    columns: tuple[str, ...],
-) -> MergeRows | None:
-    """How a split changes; None when it stays as it is."""
-    parts = [
-        (places, source.matches(rows)) for places, rows in split_rows(snapshot.reading, add, set(source.on))
-    ]
-    places = np.concatenate([_NO_ROWS, *(some for some, _ in parts)])
-    numbers = np.concatenate([_NO_ROWS, *(some for _, some in parts)])
-    matched_sources = numbers[numbers >= 0]
-    source.matched[matched_sources] = True
-    if clauses.matched == "update" and source.repeated[matched_sources].any():
-        key = (
-            source.rows.select(list(source.on))
-            .slice(int(matched_sources[source.repeated[matched_sources]][0]), 1)
-            .to_pylist()[0]
-        )
-        raise TableError(
-            f"{log.uri}: several rows of the source have the key {key}, and a row of the table matches it, "
-            "so it is not clear which of them to take. Nothing was committed; make the keys unique."
-        )
-    changes = clauses.matched is not None and len(matched_sources) > 0
-    loses = clauses.not_matched_by_source == "delete" and len(matched_sources) < len(numbers)
-    return MergeRows(source, numbers, clauses, columns, places) if changes or loses else None
 
 
 def _committed(merge: _Merge, built: Sequence[BuiltSplit], scope: Node | None) -> UpsertResult:
@@ -370,11 +387,8 @@ def _spilled(
             writer.write_table(pa.Table.from_arrays(table.columns, schema=schema))
     kind = key_batches[0].type if key_batches else pa.string()
     keys = pa.concat_arrays(key_batches) if key_batches else pa.array([], kind)
-    counts = pc.value_counts(keys.drop_null())
-    repeated_keys = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-    repeated = pc.is_in(keys, value_set=repeated_keys, skip_nulls=True).to_numpy(zero_copy_only=False)
     mapped = pa.ipc.open_file(pa.memory_map(str(scratch_file))).read_all()
-    return MergeSource(mapped, keys, np.asarray(repeated), on)
+    return MergeSource(mapped, keys, on)
 
 
 def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
@@ -399,12 +413,49 @@ def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
     return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
 
 
+def _keys(source: MergeSource, snapshot: Snapshot) -> Node | None:
+    """The keys as a condition that an index answers; None where they are many, or no index has them."""
+    if len(source.keys) > MOST_KEYS:
+        return None
+    tests: list[Node] = []
+    for name in source.on:
+        kind = snapshot.schema.field(name).type
+        if pa.types.is_string(kind):
+            values = pc.unique(source.rows.column(name)).drop_null().to_pylist()
+            tests.append(In(Column((name,), kind), tuple(Literal(value, kind) for value in values)))
+    node = all_of(tests) if tests else None
+    return None if node is None or needed_entries(node, settings_of(snapshot)) is None else node
+
+
+def _splits_with_keys(source: MergeSource, snapshot: Snapshot, scope: Node) -> list[str]:
+    """The splits within whose bounds a key of the source lies, not only between its least and greatest."""
+    files = snapshot.plan(scope, columns={"path", "min", "max"}).files
+    holds = np.ones(files.num_rows, bool)
+    for name in source.on:
+        kind = snapshot.schema.field(name).type
+        known = {field.name for field in files.schema.field("min").type}
+        if name not in known or not _is_ordered(kind):
+            continue
+        keys = sorted(pc.unique(source.rows.column(name)).drop_null().to_pylist())
+        bounds = [pc.struct_field(files.column(side), name).to_pylist() for side in ("min", "max")]
+        for at, (least, most) in enumerate(zip(*bounds, strict=True)):
+            if least is not None and most is not None:
+                holds[at] &= bisect_left(keys, least) < bisect_right(keys, most)
+    paths: list[str] = files.column("path").filter(pa.array(holds)).to_pylist()
+    return paths
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    """Whether keys of this type are compared with the bounds of splits."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_date(kind))
+
+
 def _bounds(source: MergeSource, snapshot: Snapshot) -> Node | None:
     """Minimum and maximum key for each column as a condition; None where that bounds nothing."""
     tests: list[Node] = []
     for name in source.on:
         kind = snapshot.schema.field(name).type
-        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_date(kind)):
+        if not _is_ordered(kind):
             continue
         ends = pc.min_max(source.rows.column(name))
         least, greatest = ends["min"].as_py(), ends["max"].as_py()
@@ -420,7 +471,7 @@ def _bounds(source: MergeSource, snapshot: Snapshot) -> Node | None:
 
 def _unmatched_rows(source: MergeSource) -> Iterator[pa.RecordBatch]:
     """The source rows that matched nothing, in batches."""
-    unmatched = source.unmatched()
+    unmatched = ~source.matched
     for start in range(0, len(unmatched), _BATCH_ROWS):
         row_numbers = start + np.flatnonzero(unmatched[start : start + _BATCH_ROWS])
         if len(row_numbers):
