@@ -61,6 +61,7 @@ def events(path: Path, partition_by: tuple[str, ...] = ("day", "hour"), options=
             "blob": bytes([at % 7]),
         }
 
+    options = {"deletionVectors.enabled": "false", **(options or {})}
     written = 0
     for file in range(6):
         rows = [row(written + at, file) for at in range(20)]
