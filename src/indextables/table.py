@@ -86,15 +86,20 @@ class Table(Handle["Snapshot"]):
         as_of: Moment | None = None,
         options: Mapping[str, Any] | Options | None = None,
         spark: Any = None,
+        *,
+        companion: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Open a table at its newest version, at a version, or as it was at a moment.
 
-        A companion index gives the rows of its source, and versions are those of the source.
+        A companion index gives the rows of its source, and versions are those of the source. A Delta table or
+        a directory of Parquet files is opened by its own path with `companion`, the place of its index.
         """
-        from indextables.companion.opening import open_version
+        from indextables.companion.opening import open_version, require_companion_of
         from indextables.ops.foreign_rows import ForeignRows
 
-        log = open_log(uri, options, spark)
+        log = open_log(uri if companion is None else companion, options, spark)
+        if companion is not None:
+            require_companion_of(log, str(uri))
         snapshot = open_version(log, version, as_of)
         fixed = version is not None or as_of is not None
         is_newest = not fixed or (not isinstance(snapshot, ForeignRows) and log.is_newest(snapshot))

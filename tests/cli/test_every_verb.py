@@ -39,6 +39,7 @@ OTHERS = {
     "drop-partitions": ["{}", "--where", "day = 'none'"],
     "truncate-history": ["{}", "--dry-run"],
     "restore": ["{}", "--to", "1"],
+    "companion": ["status", "{}"],
     "delete": ["{}", "--where", "user_id = 99"],
     "repair": ["{}/_transaction_log", "repaired"],
 }

@@ -27,6 +27,9 @@ STATEMENTS = [
     "RESTORE TABLE indextables.`/t` TO TIMESTAMP AS OF '2024-01-01'",
     "SHOW PARTITIONS '/t'",
     "ANALYZE TABLE v COMPUTE STATISTICS",
+    "CREATE INDEX IF NOT EXISTS words ON TABLE '/t' USING search (a, b) OPTIONS (indexing.typemap.a = 'text')",
+    "REFRESH INDEX words ON db.v",
+    "SHOW INDEXES FROM '/t'",
     "PREWARM INDEXTABLES CACHE '/t' FOR SEGMENTS (TERM_DICT)",
 ]
 VOCABULARY = sorted({word for statement in STATEMENTS for word in statement.split()})

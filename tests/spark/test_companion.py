@@ -71,6 +71,19 @@ def test_its_rows_are_searched_fresh_and_stale_and_at_older_versions(spark, plac
     assert spark.read.format("indextables").load(index).filter("id >= 55").count() == 75
 
 
+def test_a_source_is_loaded_by_its_own_path_with_the_place_of_its_index(spark, places):
+    source, index = places
+    it.companion(source, index, {"msg": "text"})
+    frame = spark.read.format("indextables").option("companion", index).load(source)
+    assert _ids(frame.filter("msg indexquery 'disk'")) == _brute(source)
+    spark.sql(
+        f"CREATE TEMPORARY VIEW by_source USING indextables OPTIONS (path '{source}', companion '{index}')"
+    )
+    assert _ids(spark.sql("SELECT id FROM by_source WHERE msg indexquery 'disk'")) == _brute(source)
+    with pytest.raises(TableError, match="not an index of"):
+        spark.read.format("indextables").option("companion", index).load(f"{source}2")
+
+
 def test_a_name_given_to_one_is_searched_and_not_written(spark, places):
     source, index = places
     it.companion(source, index, {"msg": "text"})
@@ -119,3 +132,34 @@ def test_spark_does_not_write_one_or_stream_it_and_says_so(spark, places):
     with pytest.raises(TableError, match="is a companion index"):
         spark.readStream.format("indextables").load(index)
     assert it.open(index).count() == 50
+
+
+def test_indexes_are_made_by_name_where_the_table_is_ours_deltas_or_of_parquet_files(spark, places, tmp_path):
+    source, _ = places
+    files, own = str(tmp_path / "files"), str(tmp_path / "own")
+    rows = pa.table(made_rows(random.Random(2), 0, 20))
+    spark.createDataFrame(rows.to_pylist()).write.parquet(files)
+    it.Table.create(own, rows.schema).append(rows)
+    spark.sql(f"CREATE TABLE indexed_files USING parquet LOCATION '{files}'")
+    spark.read.format("indextables").load(own).createOrReplaceTempView("indexed_rows")
+    try:
+        for name, place in (
+            (f"delta.`{source}`", f"{source}_indexes/words"),
+            ("indexed_files", f"{files}_indexes/words"),
+            ("indexed_rows", own),
+        ):
+            made = spark.sql(f"CREATE INDEX IF NOT EXISTS words ON TABLE {name} USING search (msg)").first()
+            assert (made["status"], made["index_path"]) == ("SUCCESS", f"file://{place}")
+            spark.sql(f"/* now */ REFRESH INDEX words ON {name}")
+            (row,) = spark.sql(f"SHOW INDEXES FROM {name}").collect()
+            assert (row["index_name"], row["columns"], row["state"]) == ("words", "msg text", "CURRENT")
+            assert it.open(place).count(query="disk") > 0
+            assert spark.sql(f"DROP INDEX words ON {name}").first()["status"] == "SUCCESS"
+            assert spark.sql(f"SHOW INDEXES IN {name}").collect() == []
+        spark.sql("CREATE TABLE of_csv (msg STRING) USING csv")
+        with pytest.raises(Exception, match="(?i)index"):
+            spark.sql("CREATE INDEX words ON of_csv (msg)").collect()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS indexed_files")
+        spark.sql("DROP TABLE IF EXISTS of_csv")
+        spark.sql("DROP VIEW IF EXISTS indexed_rows")

@@ -15,7 +15,7 @@ import sys
 import click
 
 from indextables import __version__
-from indextables.cli import completion, load_verbs, maintain_verbs, read_verbs, render, serve
+from indextables.cli import companion_verb, completion, load_verbs, maintain_verbs, read_verbs, render, serve
 from indextables.errors import (
     CommandError,
     Error,
@@ -42,6 +42,7 @@ PURPOSES = {
         "truncate-history",
         "repair",
     ),
+    "Search tables of other systems": ("companion",),
     "Delete or bring back rows": ("delete", "drop-partitions", "restore"),
     "Set up": ("completion", "jar"),
 }
@@ -180,7 +181,10 @@ def jar(into: str | None) -> None:
     click.echo(ready_jar(into))
 
 
-for _verb in (*read_verbs.VERBS, *load_verbs.VERBS, *serve.VERBS, *maintain_verbs.VERBS, *completion.VERBS):
+for _verb in (
+    *read_verbs.VERBS, *load_verbs.VERBS, *serve.VERBS, *maintain_verbs.VERBS, *companion_verb.VERBS,
+    *completion.VERBS,
+):  # fmt: skip
     cli.add_command(_verb)
 # What the verb was called while rows could not be merged; it works, and help names the other one.
 _merge = copy.copy(maintain_verbs.merge)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from indextables.errors import VersionNotFoundError
+from indextables.errors import TableError, VersionNotFoundError
 from indextables.lazy import later
 from indextables.log.snapshot import Snapshot
 from indextables.ops.foreign_rows import is_companion
+from indextables.storage.store import open_store
 
 if TYPE_CHECKING:
     from indextables.companion import settings, snapshot, source
@@ -39,6 +40,15 @@ def open_version(
     if version is None and as_of is None:
         return rows_at(own)
     return rows_at(log.snapshot(max_staleness_s=max_staleness_s), version, as_of)
+
+
+def require_companion_of(log: TransactionLog, source: str) -> Snapshot:
+    """The newest version of a companion index of a source; what is anything else is an error."""
+    own = log.snapshot(max_staleness_s=0)
+    indexed, root = settings.CompanionSettings.of(own).source, open_store(source, log.options.storage).uri
+    if indexed != root:
+        raise TableError(f"{log.uri} is a companion of {indexed}, not an index of {root}", uri=log.uri)
+    return own
 
 
 def rows_at(own: Snapshot, version: int | None = None, as_of: Moment | None = None) -> CompanionSnapshot:

@@ -20,7 +20,7 @@ from indextables.log.history import Moment, moment_of
 from indextables.log.snapshot import Snapshot
 from indextables.model.fields import schema_from_json, schema_to_json
 from indextables.model.names import require_name
-from indextables.ops.foreign_rows import SOURCE_PROPERTY
+from indextables.ops.foreign_rows import SOURCE_PROPERTY, is_companion
 from indextables.ops.table_settings import settings_of
 from indextables.options import Options
 from indextables.runtime import Runtime
@@ -66,7 +66,11 @@ class CompanionSettings:
 
     @classmethod
     def of(cls, own: Snapshot) -> CompanionSettings:
-        """Read the properties of a companion."""
+        """Read the properties of a companion; TableError for any other table."""
+        if not is_companion(own):
+            raise TableError(
+                f"{own.store.uri} is a table with rows of its own, not a companion index", uri=own.store.uri
+            )
         properties = own.metadata.configuration
         source, kind = properties.get(SOURCE_PROPERTY), properties.get(FORMAT_PROPERTY)
         if not source or kind not in FORMATS:

@@ -24,7 +24,7 @@ from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.table_kind import TableKind, recognise
 from indextables.model.actions import MetadataAction, ProtocolAction
 from indextables.model.fields import normalise_schema, schema_to_json
-from indextables.ops.delta.data_file import NAMES, DataFile, StoredFile, data_files
+from indextables.ops.delta.data_file import NAMES, DataFile, StoredFile, data_files, file_errors
 from indextables.ops.delta.scan import count, require_schema
 from indextables.ops.rewrite.drop_partitions import require_partition_columns
 from indextables.ops.write.evolution import evolved
@@ -257,7 +257,7 @@ class ParquetFiles(Source):
 
     def _schemas(self, files: Iterable[DataFile]) -> Iterator[pa.Schema]:
         def schema_in(file: DataFile) -> pa.Schema:
-            with StoredFile.of(self.store, file.path, file.size) as stored:
+            with StoredFile.of(self.store, file.path, file.size) as stored, file_errors(stored.name):
                 fields = [field.with_nullable(True) for field in stored.parquet().schema_arrow]
             try:
                 return normalise_schema(pa.schema([field.remove_metadata() for field in fields]))

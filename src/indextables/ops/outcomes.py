@@ -158,6 +158,36 @@ class CompanionStatus(Reported):
 
 
 @dataclass(frozen=True, slots=True)
+class IndexResult(Reported):
+    """What CREATE, DROP or REFRESH INDEX did."""
+
+    index_name: str
+    table_path: str
+    index_path: str | None
+    """The companion, or the table itself if it is one of ours."""
+    status: str
+    waiting: int | None
+    """Files or splits that are not indexed yet: a search reads their rows."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDescription(Reported):
+    """An index of a table, as SHOW INDEXES lists it."""
+
+    index_name: str | None
+    """None for columns of a table of ours that are indexed without a name."""
+    table_path: str
+    index_path: str
+    columns: str
+    """The columns and how each is indexed."""
+    state: str
+    """`CURRENT`, `STALE` if something is not indexed yet, or `BROKEN`."""
+    waiting: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnSuggestion(Reported):
     """Whether statistics of one column pay, and what speaks for it."""
 

@@ -13,7 +13,7 @@ from indextables.ops.table_settings import require_parquet
 from indextables.spark.delta.load import load_delta
 from indextables.spark.options import READ_KEYS, CallSettings, settings_for
 from indextables.spark.read.frame import reading_way, version_frame
-from indextables.spark.read.version import snapshot_of
+from indextables.spark.read.version import by_companion, snapshot_of
 from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import search_frame
 
@@ -23,6 +23,7 @@ _NAME = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
 
 def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     """A DataFrame over the table; `way` is chosen by the session and the store unless forced."""
+    request = by_companion(spark, request)
     settings = settings_for(spark, request.options, READ_KEYS, request.path)
     _check_combination(settings)
     snapshot = snapshot_of(spark, request.path, settings)

@@ -28,6 +28,8 @@ FORMATS = frozenset(
 )
 
 READ_KEYS = ("path", "versionAsOf", "timestampAsOf", "query", "columns", "refresh", "engine")
+COMPANION_KEY = "companion"
+"""The option of a load by which a Delta table or Parquet files name their companion index."""
 STREAM_READ_KEYS = (
     "path", "startingVersion", "startingTimestamp", "maxFilesPerTrigger", "maxBytesPerTrigger",
     "ignoreDeletes", "skipChangeCommits",

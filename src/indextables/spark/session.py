@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from indextables.model.names import quoted_name
 from indextables.options import Options
 from indextables.runtime import Runtime
 from indextables.spark import patches
@@ -18,11 +17,10 @@ from indextables.spark.bridge.attach import attach, name_tables
 from indextables.spark.executors import check_executors
 from indextables.spark.hadoop import package_of
 from indextables.spark.jvm.installed import check_java, will_start_java
-from indextables.spark.named_tables import location_of
+from indextables.spark.named_tables import address_of
 from indextables.spark.options import is_connect, settings_for
 from indextables.spark.read.frame import frame_of_snapshot
 from indextables.spark.read.relation import index_class
-from indextables.spark.read.views import table_of_name
 from indextables.spark.runtime import runtime_with
 from indextables.spark.search.dataframe import search_frame
 from indextables.spark.versions import check_version, frame_of_arrow
@@ -93,7 +91,7 @@ def configure(builder: Any, cloud: str | None = None) -> Any:
 
 def runtime_of(spark: Any) -> Runtime:
     """The runtime of a table handle in this session."""
-    return replace(runtime_with(spark, SparkFrames(spark)), address_of=partial(_address_of_view, spark))
+    return replace(runtime_with(spark, SparkFrames(spark)), address_of=partial(address_of, spark))
 
 
 def options_of(
@@ -102,12 +100,6 @@ def options_of(
     """The options of a public call, on top of the session's and the Hadoop configuration's."""
     explicit = options.explicit if isinstance(options, Options) else options
     return settings_for(spark, explicit or {}, (), path).options()
-
-
-def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
-    """The path of the table behind a view or a name of a catalog; None if it is no table of IndexTables."""
-    table = table_of_name(spark, tuple(name))
-    return location_of(spark, quoted_name(*name)) if table is None else table.path
 
 
 class SparkFrames:

@@ -21,6 +21,7 @@ from indextables.sql.commands.grammar import (
     SHARED_VERBS,
     first_word,
     is_command,
+    is_index_statement,
     shared_subject,
 )
 from indextables.sql.select.mentions import SqlToken, words_of
@@ -66,6 +67,8 @@ class SharedCommand:
     subject: TableName
     is_spark_syntax: bool = False
     """Whether Spark runs it by itself for a table of our catalog: SHOW and ANALYZE TABLE."""
+    about_index: bool = False
+    """Whether it is about an index, which Delta tables and Parquet files can have too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,8 @@ def recognise(text: str) -> Statement:
         return Statement(text, MaintenanceCommand(), mentions=mentions)
     subject = shared_subject(text) if word in SHARED_VERBS else None
     if subject is not None:
+        if is_index_statement(text):
+            return Statement(text, SharedCommand(subject, about_index=True), mentions=mentions)
         is_spark_syntax = word == "SHOW" or (word == "ANALYZE" and not _FOR_SKIPPING.search(text))
         return Statement(text, SharedCommand(subject, is_spark_syntax), mentions=mentions)
     prefix = _PREFIX.match(text) if word in {"CREATE", "EXPLAIN"} else None

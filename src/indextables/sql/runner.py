@@ -26,7 +26,7 @@ from indextables.ops.maintain.repair.repair import RepairRequest
 from indextables.ops.maintain.repair.run import run_repair
 from indextables.ops.maintain.suggest_statistics import SuggestionRequest, run_suggest_statistics
 from indextables.ops.maintain.truncate_history import run_truncate
-from indextables.ops.outcomes import NotNeededResult
+from indextables.ops.outcomes import IndexDescription, NotNeededResult, rows_to_arrow
 from indextables.ops.progress import Progress, in_notebook, silent
 from indextables.ops.read.scan import files
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
@@ -44,18 +44,23 @@ from indextables.sql.commands import (
     BuildCompanion,
     CheckTable,
     Command,
+    CreateIndex,
     DeleteRows,
     Describe,
     DropConstraint,
+    DropIndex,
     DropPartitions,
+    IndexCommand,
     InvalidateCache,
     ListFiles,
     MergeSplits,
     Purge,
     PurgeRows,
+    RefreshIndex,
     RepairLog,
     Restore,
     SetNotNull,
+    ShowIndexes,
     ShowPartitions,
     ShowProperties,
     Subject,
@@ -64,6 +69,7 @@ from indextables.sql.commands import (
     Unneeded,
     WriteCheckpoint,
 )
+from indextables.sql.commands.familiar import path_of_source
 from indextables.sql.commands.grammar import is_command, parse_command
 from indextables.sql.result_columns import result_columns
 from indextables.sql.select.conditions import searched_condition
@@ -71,6 +77,7 @@ from indextables.sql.select.run import is_select, run_select
 
 if TYPE_CHECKING:
     from indextables.companion import make as companion_build
+    from indextables.companion import named_indexes
     from indextables.companion import settings as companion_settings
     from indextables.log.delta import snapshot as delta_snapshot
     from indextables.log.delta.snapshot import DeltaSnapshot
@@ -78,6 +85,7 @@ if TYPE_CHECKING:
     from indextables.ops.delta import describe as describe_delta
 else:
     companion_build = later("indextables.companion.make")
+    named_indexes = later("indextables.companion.named_indexes")
     companion_settings = later("indextables.companion.settings")
     delta_snapshot = later("indextables.log.delta.snapshot")
     describe_delta = later("indextables.ops.delta.describe")
@@ -141,6 +149,8 @@ def run(
     if isinstance(command, BuildCompanion):
         return _companion(command, resolved, runtime, progress)
     uri = None if command.table is None else _address(command.table, runtime)
+    if isinstance(command, IndexCommand):
+        return _index(command, str(uri), resolved, runtime, progress)
     if isinstance(command, InvalidateCache):
         return run_invalidate(uri).to_arrow()
     if isinstance(command, CheckTable):
@@ -172,6 +182,24 @@ def _companion(command: BuildCompanion, options: Options, runtime: Runtime, prog
         dry_run=command.dry_run,
     )
     return companion_build.run_build(log, request, progress)[1].to_arrow()
+
+
+def _index(
+    command: IndexCommand, uri: str, options: Options, runtime: Runtime, progress: Progress
+) -> pa.Table:
+    indexes = named_indexes.NamedIndexes(uri, options, runtime, progress)
+    match command:
+        case CreateIndex():
+            created = indexes.create(
+                command.name, command.columns, dict(command.options), if_not_exists=command.if_not_exists
+            )
+            return created.to_arrow()
+        case DropIndex():
+            return indexes.drop(command.name, if_exists=command.if_exists).to_arrow()
+        case RefreshIndex():
+            return indexes.refresh(command.name).to_arrow()
+        case ShowIndexes():
+            return rows_to_arrow(IndexDescription, indexes.show())
 
 
 def _snapshot(log: TransactionLog) -> Snapshot:
@@ -226,6 +254,9 @@ _WORDS: dict[type[Command], str] = {
 def _address(name: TableName, runtime: Runtime) -> str:
     if name.path is not None:
         return name.path
+    by_path = path_of_source(name.view)
+    if by_path is not None:
+        return by_path
     if runtime.address_of is None:
         raise CommandError(
             f"{name} is the name of a view, and there is no Spark session here to look it up in. "

@@ -559,3 +559,17 @@ def test_build_takes_columns_and_partitions(by_day, tmp_path):
     it.sql(f"{build} EXCLUDE COLUMNS (level) AT LOCATION '{other}'")
     assert it.open(other).count(query="disk") == 6
     assert it.open(other).count(query="ERROR") == 0
+
+
+def test_a_source_is_opened_by_its_own_path_with_the_place_of_its_index(source, tmp_path):
+    source.companion()
+    table = it.open(source.path, companion=source.index)
+    assert table.count(query="disk") == 6
+    assert table.last_scan.coverage.indexed == 2
+    assert it.open(source.path, version=1, companion=source.index).count(query="disk") == 3
+    other = tmp_path / "other"
+    it.Table.create(str(other), rows(0).schema)
+    with pytest.raises(TableError, match="rows of its own, not a companion index"):
+        it.open(source.path, companion=str(other))
+    with pytest.raises(TableError, match=r"is a companion of .*logs, not an index of .*other"):
+        it.open(str(other), companion=source.index)

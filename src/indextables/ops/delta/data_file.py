@@ -175,7 +175,7 @@ class RowReader:
         Neither a deletion vector nor a filter leaves any out.
         """
         self._require_partitions(file)
-        with StoredFile.of(store, file.path, file.size) as stored, _split_errors(stored.name):
+        with StoredFile.of(store, file.path, file.size) as stored, file_errors(stored.name):
             opened = stored.parquet()
             stored_columns = self._stored_columns(opened)
             for group, rows in rows_by_group.items():
@@ -217,7 +217,7 @@ class RowReader:
 
     def _batches(self, store: Store, file: DataFile) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
         """Batches, with whether each row is live; None where no row of the file is deleted."""
-        with StoredFile.of(store, file.path, file.size) as stored, _split_errors(stored.name):
+        with StoredFile.of(store, file.path, file.size) as stored, file_errors(stored.name):
             opened = stored.parquet()
             footer = opened.metadata
             deleted = hidden_rows(store, file, footer.num_rows)
@@ -276,7 +276,7 @@ def live_rows(store: Store, file: DataFile) -> int:
 
 def group_rows(store: Store, file: DataFile) -> tuple[int, ...]:
     """The rows of each row group of a file, from its footer."""
-    with StoredFile.of(store, file.path, file.size) as opened, _split_errors(opened.name):
+    with StoredFile.of(store, file.path, file.size) as opened, file_errors(opened.name):
         footer = opened.parquet().metadata
         return tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
 
@@ -285,11 +285,11 @@ def stored_rows(store: Store, file: DataFile) -> int:
     """How many rows a file has, deleted ones included: from the log, or else from its footer."""
     if file.num_records is not None:
         return file.num_records
-    with StoredFile.of(store, file.path, file.size) as opened, _split_errors(opened.name):
+    with StoredFile.of(store, file.path, file.size) as opened, file_errors(opened.name):
         return int(opened.parquet().metadata.num_rows)
 
 
-class _split_errors:  # noqa: N801 - used as a statement
+class file_errors:  # noqa: N801 - used as a statement
     """Turn errors of Arrow and the store about a file into our own."""
 
     def __init__(self, name: str) -> None:
@@ -308,6 +308,12 @@ class _split_errors:  # noqa: N801 - used as a statement
         if isinstance(error, (pa.ArrowInvalid, pa.ArrowSerializationError, OSError)) and not isinstance(
             error, StorageError
         ):
+            if "crypt" in str(error):
+                raise TableError(
+                    f"{self._name} is encrypted ({error}), and encrypted Parquet files are not read here. "
+                    "Write its rows to a table without encryption.",
+                    path=self._name,
+                ) from error
             raise DamagedSplitError(
                 f"{self._name} cannot be read as Parquet ({error}). Bring back an intact copy, or read a "
                 "version that does not need it.",

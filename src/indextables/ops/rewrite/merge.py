@@ -123,8 +123,11 @@ def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePla
 
 def is_outdated(spec: IndexSpec, add: AddAction) -> bool:
     """Whether a split has deleted rows, or was indexed with other settings than the table has now."""
-    if add.deletion_vector is not None:
-        return True
+    return add.deletion_vector is not None or is_indexed_otherwise(spec, add)
+
+
+def is_indexed_otherwise(spec: IndexSpec, add: AddAction) -> bool:
+    """Whether a split was indexed with other settings than the table has now."""
     current = index_tags(spec)
     written = add.tags or {}
     return "splitFormat" in written and any(

@@ -9,11 +9,12 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.model.names import quoted_name
 from indextables.spark.jvm import CATALOG, EXTENSIONS
 from indextables.spark.load import load_table
-from indextables.spark.named_tables import location_of
+from indextables.spark.named_tables import address_of, location_of
 from indextables.spark.options import is_connect
 from indextables.spark.read.version import resolve_read
 from indextables.spark.read.views import TableView, register_view, table_of_name
 from indextables.spark.requests import ReadRequest
+from indextables.sql.commands.familiar import path_of_source
 from indextables.sql.recogniser import CreateView, Form, MaintenanceCommand, SharedCommand
 
 
@@ -30,11 +31,15 @@ def names_tables(spark: Any) -> bool:
 def is_own_command(spark: Any, form: Form) -> bool:
     """Whether a statement is a maintenance command of ours.
 
-    One such as OPTIMIZE is, if its table is ours and Spark does not run it by itself through our catalog.
+    One such as OPTIMIZE is, if its table is ours and Spark does not run it by itself through our catalog; one
+    about an index also if its table is Delta's or of Parquet files.
     """
     if not isinstance(form, SharedCommand):
         return isinstance(form, MaintenanceCommand)
     subject = form.subject
+    if form.about_index:
+        by_path = subject.path or path_of_source(subject.view)
+        return by_path is not None or address_of(spark, subject.view) is not None
     if subject.path is None:
         if table_of_name(spark, subject.view) is not None:
             return True

@@ -199,6 +199,41 @@ class SetNotNull(Struct, frozen=True):
     column: str
 
 
+class CreateIndex(Struct, frozen=True):
+    """CREATE INDEX: index columns of a table, where it is or in a companion beside it."""
+
+    table: TableName
+    name: str
+    columns: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+    if_not_exists: bool = False
+
+
+class DropIndex(Struct, frozen=True):
+    """DROP INDEX: remove a companion, or the settings of some columns."""
+
+    table: TableName
+    name: str
+    if_exists: bool = False
+
+
+class RefreshIndex(Struct, frozen=True):
+    """REFRESH INDEX: index what is not indexed yet."""
+
+    table: TableName
+    name: str
+
+
+class ShowIndexes(Struct, frozen=True):
+    """SHOW INDEXES: the indexes of a table, and how far each is."""
+
+    table: TableName
+
+
+IndexCommand = CreateIndex | DropIndex | RefreshIndex | ShowIndexes
+"""The statements about an index of a table, which may be one of ours, Delta's or of Parquet files."""
+
+
 class Unneeded(Struct, frozen=True):
     """A statement of another system whose purpose is fulfilled here without it."""
 
@@ -227,5 +262,9 @@ Command = (
     | AddConstraint
     | DropConstraint
     | SetNotNull
+    | CreateIndex
+    | DropIndex
+    | RefreshIndex
+    | ShowIndexes
     | Unneeded
 )

@@ -25,11 +25,15 @@ _CONSTRAINT = (
     rf"{_TABLE}(?:(?:ADD|DROP)\s+CONSTRAINT\b|ADD\s+{_UNKEPT}"
     rf"|(?:ALTER|CHANGE)\s+(?:COLUMN\s+)?{_PART}\s+SET\s+NOT\s+NULL\b)"
 )
+_INDEX_STATEMENT = (
+    rf"(?P<index>(?:CREATE|DROP|REFRESH)\s+INDEX\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_PART}\s+ON"
+    r"(?:\s+TABLE\b(?!\s*[.(]))?|SHOW\s+INDEXES\s+(?:ON|FROM|IN))"
+)
 _SHARED = re.compile(
     rf"""(?: OPTIMIZE | VACUUM | DESC(?:RIBE)?\s+(?:HISTORY|DETAIL) | RESTORE(?:\s+TABLE)?
            | SHOW\s+(?:PARTITIONS|TBLPROPERTIES) | REORG\s+TABLE
            | ANALYZE\s+TABLE | ANALYZE(?=\s.*\bFOR\s+SKIPPING\b) | FSCK\s+REPAIR\s+TABLE
-           | ALTER\s+TABLE(?={_CONSTRAINT})
+           | ALTER\s+TABLE(?={_CONSTRAINT}) | {_INDEX_STATEMENT}
          )(?![\w.])\s*(?: (?P<path>{_STRING}) | (?P<name>{_PART}(?:\s*\.\s*{_PART})*) )""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
@@ -129,11 +133,23 @@ def subject_of(text: str) -> TableName | None:
     return named([unquoted(part) for part in _PARTS.findall(match["name"])])
 
 
+def is_about_an_index(text: str) -> bool:
+    """Whether such a statement is about an index, which tables of other systems can have too."""
+    match = _SHARED.match(text.lstrip())
+    return match is not None and match["index"] is not None
+
+
 def named(parts: list[str]) -> TableName:
     """A table by the parts of its name: ``indextables.`path` `` is a path, all else the name of a view."""
     if len(parts) == _BY_PATH and parts[0].lower() == "indextables":
         return TableName(path=parts[1])
     return TableName(view=tuple(parts))
+
+
+def path_of_source(parts: tuple[str, ...]) -> str | None:
+    """The path in ``delta.`path` `` and ``parquet.`path` ``; None for other names."""
+    by_path = len(parts) == _BY_PATH and parts[0].lower() in ("delta", "parquet") and "/" in parts[1]
+    return parts[1] if by_path else None
 
 
 def unquoted(text: str) -> str:

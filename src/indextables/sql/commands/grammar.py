@@ -27,18 +27,22 @@ from indextables.sql.commands import (
     BuildCompanion,
     CheckTable,
     Command,
+    CreateIndex,
     DeleteRows,
     Describe,
     DropConstraint,
+    DropIndex,
     DropPartitions,
     InvalidateCache,
     ListFiles,
     MergeSplits,
     Purge,
     PurgeRows,
+    RefreshIndex,
     RepairLog,
     Restore,
     SetNotNull,
+    ShowIndexes,
     ShowPartitions,
     ShowProperties,
     Subject,
@@ -47,7 +51,7 @@ from indextables.sql.commands import (
     Unneeded,
     WriteCheckpoint,
 )
-from indextables.sql.commands.familiar import advice_on, named, subject_of, unquoted
+from indextables.sql.commands.familiar import advice_on, is_about_an_index, named, subject_of, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,6 +82,8 @@ _EXPECTED = {
     "IF_EXISTS": "IF EXISTS",
     "ALTER_COLUMN": "ALTER COLUMN",
     "SET_NOT_NULL": "SET NOT NULL",
+    "IF_NOT_EXISTS": "IF NOT EXISTS",
+    "EQUALS": "=",
     "INDEXING_MODES": "INDEXING MODES",
     "FROM_VERSION": "FROM VERSION",
     "AT_LOCATION": "AT LOCATION",
@@ -105,7 +111,21 @@ COMMAND_VERBS = frozenset(
 )  # fmt: skip
 """The first words of the commands; statements of Spark's begin with some of them too."""
 SHARED_VERBS = frozenset(
-    {"ALTER", "ANALYZE", "DESC", "DESCRIBE", "FSCK", "OPTIMIZE", "REORG", "RESTORE", "SHOW", "VACUUM"}
+    {
+        "ALTER",
+        "ANALYZE",
+        "CREATE",
+        "DESC",
+        "DESCRIBE",
+        "DROP",
+        "FSCK",
+        "OPTIMIZE",
+        "REFRESH",
+        "REORG",
+        "RESTORE",
+        "SHOW",
+        "VACUUM",
+    }
 )
 """The first words of statements that are ours if their table is."""
 _LEXEME = re.compile(
@@ -143,6 +163,11 @@ def is_command(text: str) -> bool:
 def shared_subject(text: str) -> TableName | None:
     """The table of a statement that is ours if the table is, such as OPTIMIZE; None for all others."""
     return subject_of(_blanked(text)) if first_word(text) in SHARED_VERBS else None
+
+
+def is_index_statement(text: str) -> bool:
+    """Whether such a statement is CREATE, DROP, REFRESH or SHOW INDEX."""
+    return is_about_an_index(_blanked(text))
 
 
 def _blanked(text: str) -> str:
@@ -333,7 +358,41 @@ def _command(tree: Tree[Token], text: str) -> Command:
             return DropConstraint(_table(tree, text), _constraint(tree), "IF_EXISTS" in _types(tree))
         case "set_not_null":
             return SetNotNull(_table(tree, text), _constraint(tree))
+        case "create_index":
+            return _create_index(tree, text)
+        case "drop_index":
+            return DropIndex(_table(tree, text), _index_name(tree), "IF_EXISTS" in _types(tree))
+        case "refresh_index":
+            return RefreshIndex(_table(tree, text), _index_name(tree))
+        case "show_indexes":
+            return ShowIndexes(_table(tree, text))
     raise AssertionError(tree.data)
+
+
+def _create_index(tree: Tree[Token], text: str) -> CreateIndex:
+    for method in tree.find_data("method"):
+        if str(_first(method)).lower() != "search":
+            at = method.meta.start_pos
+            raise _failure(text, at, f"unexpected {_shown(text[at:])}", ("SEARCH, or nothing of USING",))
+    options: dict[str, str] = {}
+    for option in tree.find_data("index_option"):
+        key, _, value = option.children
+        name = "".join(unquoted(str(token)) for token in key.children)
+        if name in options:
+            raise _failure(text, option.meta.start_pos, f"{name} was already given", ())
+        options[name] = unquoted(str(_first(value)))
+    columns = tuple(_dotted(part) for part in tree.children if getattr(part, "data", None) == "column")
+    return CreateIndex(
+        _table(tree, text),
+        _index_name(tree),
+        columns,
+        tuple(options.items()),
+        "IF_NOT_EXISTS" in _types(tree),
+    )
+
+
+def _index_name(tree: Tree[Token]) -> str:
+    return unquoted(str(_first(next(tree.find_data("index_name")))))
 
 
 def _build_companion(tree: Tree[Token], text: str) -> BuildCompanion:
@@ -381,9 +440,12 @@ def _check(tree: Tree[Token], text: str) -> str:
 def _columns(tree: Tree[Token]) -> tuple[str, ...] | None:
     """The columns in brackets, by dotted name; None where there are none."""
     for columns in tree.find_data("columns"):
-        parts = [part.children for part in columns.children if not hasattr(part, "type")]
-        return tuple(".".join(unquoted(str(part)) for part in name if str(part) != ".") for name in parts)
+        return tuple(_dotted(part) for part in columns.children if not hasattr(part, "type"))
     return None
+
+
+def _dotted(column: Any) -> str:
+    return ".".join(unquoted(str(part)) for part in column.children if str(part) != ".")
 
 
 def _key(tree: Tree[Token]) -> str | None:

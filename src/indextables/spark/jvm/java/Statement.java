@@ -18,10 +18,11 @@ import org.apache.spark.sql.types.StructType;
 public class Statement extends OwnCommand {
   private static final Pattern FIRST = Pattern.compile(
     "(REPAIR INDEXFILES|MERGE SPLITS|PURGE ROWS|REORG TABLE|([A-Z]+|WAIT FOR|DELETE FROM) INDEXTABLES?|OPTIMIZE|VACUUM|RESTORE|FSCK|ANALYZE|ALTER TABLE"
-    + "|SHOW PARTITIONS|DESC(RIBE)? (HISTORY|DETAIL)|CREATE (OR REPLACE )?(GLOBAL )?TEMP(ORARY)? VIEW) .*"
+    + "|SHOW PARTITIONS|DESC(RIBE)? (HISTORY|DETAIL)|CREATE (OR REPLACE )?(GLOBAL )?TEMP(ORARY)? VIEW"
+    + "|(CREATE|DROP|REFRESH) INDEX|SHOW INDEXES) .*"
     // Spark shows the properties of what it can name; a path in quotes it cannot.
     + "|SHOW TBLPROPERTIES ");
-  private static final Pattern SPARKS = Pattern.compile("(SHOW PARTITIONS|ANALYZE TABLE) \\w.*|CREATE .*");
+  private static final Pattern SPARKS = Pattern.compile("(SHOW PARTITIONS|ANALYZE TABLE) \\w.*|CREATE (?!INDEX ).*");
   private static final Pattern MARK = Pattern.compile("\\b(FOR\\s+SKIPPING|USING\\s.*indextables)", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   private static final Pattern CONSTRAINT = Pattern.compile(
     "\\b((ADD|DROP)\\s+(CONSTRAINT|CHECK|PRIMARY|UNIQUE|FOREIGN)|SET\\s+NOT\\s+NULL)\\b", Pattern.CASE_INSENSITIVE);
