@@ -28,7 +28,7 @@ from support.commit import current_commit
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability"
 _TOUCHES = {
-    "append": 150, "append once": 100, "overwrite where": 150, "delete": 130, "restore": 60, "merge": 120,
+    "append": 150, "append once": 100, "overwrite where": 150, "delete": 130, "delete many": 130, "restore": 60, "merge": 120,
     "checkpoint": 130, "purge": 90, "truncate": 120, "repair": 110,
 }  # fmt: skip
 """About how often a verb touches files of the template in all its steps."""
