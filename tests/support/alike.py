@@ -240,6 +240,9 @@ def described(action: Any) -> Row:
         elif item.name == "tags":
             placed = {"rowMap", "indexRoot"}
             found["tags"] = value and {key: key in placed or text for key, text in value.items()}
+        elif item.name == "deletion_vector":
+            # Merged rows are in the order of the names of their sources, so their numbers are chance.
+            found["vector"] = value and {key: value[key] for key in ("storageType", "cardinality")}
         elif item.name not in _BY_CHANCE:
             found[item.name] = value
     return found
