@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 
 import pyarrow as pa
 import pytest
@@ -108,7 +109,17 @@ def read(rows):
     return (rows.to_arrow() if hasattr(rows, "to_arrow") else pa.table(rows)).to_pylist()
 
 
+def net_changes(table, where=None):
+    """What all changes together brought: how often each row came, less how often it left."""
+    counts = Counter()
+    for row in read(table.changes(0, where=where)):
+        kind, _, _ = (row.pop(f"_{name}") for name in ("change_type", "commit_version", "commit_timestamp"))
+        counts[shown([row])[0]] += 1 if kind in ("insert", "update_postimage") else -1
+    return sorted((row, count) for row, count in counts.items() if count)
+
+
 READERS = {
+    "changes": lambda table: [net_changes(table, where) for where in [None, *CONDITIONS[:2]]],
     "scan": lambda table: [shown(read(table.scan(where))) for where in [None, *CONDITIONS]],
     "scan sorted": lambda table: [
         shown(read(table.scan(where, sort="amount DESC, id", limit=17)), ordered=True) for where in [None, *CONDITIONS]
@@ -210,7 +221,7 @@ NOT_READERS = {
     "create", "open", "exists", "log", "history", "skipped_files", "refresh", "files", "append", "overwrite", "delete",
     "update", "merge", "restore", "merge_splits", "purge", "purge_rows", "checkpoint", "suggest_statistics", "drop_partitions",
     "truncate_history", "update_properties", "constraints", "add_constraint", "drop_constraint", "uri", "version",
-    "schema", "time_zone", "spark_schema", "partition_columns", "protocol", "metadata", "last_scan", "snapshot", "writer",
+    "schema", "add_column", "rename_column", "drop_column", "move_column", "stored_names", "time_zone", "spark_schema", "partition_columns", "protocol", "metadata", "last_scan", "snapshot", "writer",
 }  # fmt: skip
 ON_SPARK = {"to_df", "search_df"}
 """Tested in tests/spark/test_deletion_vectors.py."""
