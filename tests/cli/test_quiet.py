@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
@@ -22,6 +24,10 @@ def folder(tmp_path_factory):
     ran = command(folder, "load", "a.log", "--to", "t")
     assert (ran.returncode, ran.stderr) == (0, "")
     it.write(folder / "days", {"day": ["mon", "tue"], "id": [1, 2]}, partition_by="day")
+    (folder / "plain").mkdir()
+    pq.write_table(
+        pa.table({"message": ["disk 1 is full", "all is well"]}), folder / "plain" / "rows.parquet"
+    )
     return folder
 
 
@@ -58,6 +64,7 @@ COMMANDS = [
     ("purge-rows", "t"),
     ("truncate-history", "days"),
     ("repair", "t/_transaction_log", "repaired"),
+    ("companion", "build", "plain_index", "--of", "plain", "-i", "message"),
 ]
 
 
