@@ -22,6 +22,8 @@ READS = {
     "last_scan", "log", "metadata", "open", "partition_columns", "protocol", "refresh", "sample", "scan", "schema",
     "search", "search_df", "skipped_files", "snapshot", "spark_schema", "time_zone", "to_df", "to_pandas", "to_polars", "uri", "version",
     "writer",  # its rows go the way of append
+    "changes", "stored_names",
+    "add_column", "rename_column", "drop_column", "move_column",  # one commit without files, as update_properties
 }  # fmt: skip
 
 
