@@ -394,6 +394,14 @@ def test_unusual_statistics_keep_the_same_files_on_the_cluster(spark, tmp_path, 
         on_spark, local = both_engines(spark, log, where)
         assert on_spark == local, where
         assert {path for path, *_ in local} == names, where
+    files = it.delta.replay(spark, log.store.uri, options={"read.noNaN": "true"})
+    table = it.DeltaTable.open(log.store.uri, options={"read.noNaN": "true"})
+    above = it.delta.apply_skipping(files, table.schema, "d > 55")
+    assert (
+        {row.path for row in above.collect()}
+        == {"crossed", "sound"}
+        == set(table.files("d > 55")["path"].to_pylist())
+    )
 
 
 def test_a_vector_that_does_not_fit_its_file_is_the_error_of_a_local_scan(spark, tmp_path):

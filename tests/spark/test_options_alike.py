@@ -103,6 +103,7 @@ ELSEWHERE = {
     "write.optimizeWrite": "about the tasks of a Spark job",
     "read.allowedRoots": "tests/unit/log/test_untrusted_tables.py",
     "read.allowCloneSource": "tests/unit/log/delta/test_refusals.py",
+    "read.noNaN": "about Delta tables: tests/spark/test_delta_skipping.py",
     "indexing.auto": "about the first write of a table: tests/cli/test_load.py, tests/spark/test_indexed_columns_on_spark.py",
     "protocol.checkEnabled": "tables of a newer protocol are refused below Python and Spark",
     "aggregatePushdown.enabled": "about plans of Spark: tests/spark/test_answers_from_the_log.py",

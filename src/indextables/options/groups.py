@@ -295,6 +295,11 @@ class ReadOptions:
         "Whether a shallow clone of a Delta table may name files of the table that its own log calls its "
         "source.",
     )  # fmt: skip
+    no_nan: bool = option(
+        "read.noNaN", False, BOOLEAN,
+        "Whether floating-point columns of a Delta table are known to hold no NaN. Then `x > 5` alone leaves "
+        "files out by maxima of writers that do not count NaN. If one is there, its row may be missing.",
+    )  # fmt: skip
     aggregate_pushdown: bool = option(
         "aggregatePushdown.enabled", False, BOOLEAN,
         "Whether Spark's count, min and max are answered by the log where it knows them, and under a search "

@@ -235,17 +235,20 @@ def _of_delta(command: Command, snapshot: DeltaSnapshot) -> pa.Table:
                 "SHOW TBLPROPERTIES and DESCRIBE INDEXTABLES FILES describe it.",
                 uri=snapshot.store.uri,
             )
-    raise read_only(snapshot.store.uri, _WORDS[type(command)])
+    raise read_only(snapshot.store.uri, REFUSED[type(command)])
 
 
-_WORDS: dict[type[Command], str] = {
+REFUSED: dict[type[Command], str] = {
+    AddConstraint: "ALTER TABLE ADD CONSTRAINT",
     AnalyzeSkipping: "ANALYZE ... FOR SKIPPING",
     DeleteRows: "DELETE FROM INDEXTABLES",
+    DropConstraint: "ALTER TABLE DROP CONSTRAINT",
     DropPartitions: "DROP INDEXTABLES PARTITIONS",
     MergeSplits: "MERGE SPLITS, or OPTIMIZE,",
     Purge: "PURGE INDEXTABLE, or VACUUM,",
     PurgeRows: "PURGE ROWS, or REORG TABLE,",
     Restore: "RESTORE",
+    SetNotNull: "ALTER TABLE ALTER COLUMN SET NOT NULL",
     TruncateHistory: "TRUNCATE INDEXTABLES TIME TRAVEL",
     WriteCheckpoint: "CHECKPOINT INDEXTABLES",
 }

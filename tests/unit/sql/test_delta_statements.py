@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import get_args
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,20 @@ from indextables.errors import SchemaError, TableError
 from indextables.log.delta.files.file_table import COLUMNS
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
-from indextables.sql.runner import columns
+from indextables.sql.commands import (
+    BuildCompanion,
+    CheckTable,
+    Command,
+    Describe,
+    IndexCommand,
+    InvalidateCache,
+    ListFiles,
+    RepairLog,
+    ShowPartitions,
+    ShowProperties,
+    Unneeded,
+)
+from indextables.sql.runner import REFUSED, columns
 from indextables.storage.store import open_store
 from support.deltarows import inline_vector, put_file
 from support.deltatables import DeltaLog, schema_string
@@ -115,11 +129,21 @@ def test_a_column_that_a_file_list_does_not_have_is_named(uri):
         ("DROP INDEXTABLES PARTITIONS FROM '{}' WHERE p = 'x'", "DROP INDEXTABLES PARTITIONS"),
         ("TRUNCATE INDEXTABLES TIME TRAVEL '{}'", "TRUNCATE INDEXTABLES TIME TRAVEL"),
         ("ANALYZE '{}' FOR SKIPPING", "ANALYZE ... FOR SKIPPING"),
+        ("ALTER TABLE '{}' ADD CONSTRAINT c CHECK (id > 0)", "ALTER TABLE ADD CONSTRAINT"),
+        ("ALTER TABLE '{}' DROP CONSTRAINT c", "ALTER TABLE DROP CONSTRAINT"),
+        ("ALTER TABLE '{}' ALTER COLUMN id SET NOT NULL", "ALTER TABLE ALTER COLUMN SET NOT NULL"),
     ],
 )
 def test_statements_that_change_a_table_are_refused_by_their_words(uri, text, words):
     with pytest.raises(TableError, match=f"{words}.* is not possible: {uri} is a Delta table, which"):
         it.sql(text.format(uri))
+
+
+def test_every_command_that_changes_a_table_has_words_for_its_refusal():
+    """Those of Delta tables either read, are refused by their words, or are about more than one table."""
+    reading = {Describe, ShowPartitions, ShowProperties, ListFiles, CheckTable, InvalidateCache}
+    elsewhere = {RepairLog, BuildCompanion, Unneeded, *get_args(IndexCommand)}
+    assert set(REFUSED) == set(get_args(Command)) - reading - elsewhere
 
 
 def test_statements_about_what_delta_does_not_have_say_which_describe_it(uri):

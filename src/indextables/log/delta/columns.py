@@ -46,6 +46,8 @@ class SchemaLeaf:
     was_float: bool = False
     """Whether the column was widened from float to double, in which case some bounds are written as floats.
     """
+    no_nan: bool = False
+    """Whether the reader takes the column to hold no NaN, so that every written maximum is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,8 @@ class DeltaColumns:
         ]
 
 
-def columns_of(protocol: ProtocolAction, metadata: MetadataAction) -> DeltaColumns:
-    """Read the columns of a table from its protocol and metadata.
+def columns_of(protocol: ProtocolAction, metadata: MetadataAction, *, no_nan: bool = False) -> DeltaColumns:
+    """Read the columns of a table from its protocol and metadata; `no_nan` is what the option says.
 
     A table without a schema, which some writers make before its first data,
     has its partition columns only: the file list does not depend on more.
@@ -122,6 +124,8 @@ def columns_of(protocol: ProtocolAction, metadata: MetadataAction) -> DeltaColum
             column=missing[0],
         )
     leaves = {leaf.logical: leaf for leaf in _leaves(with_type, schema, (), (), mode)}
+    if no_nan:
+        leaves = {path: replace(leaf, no_nan=True) for path, leaf in leaves.items()}
     return DeltaColumns(
         schema=schema,
         schema_string=metadata.schema_string,

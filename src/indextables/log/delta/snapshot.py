@@ -81,7 +81,8 @@ class DeltaSnapshot(Snapshot):
     @property
     def columns(self) -> DeltaColumns:
         """Schema, partition columns and their physical names."""
-        return self.once("columns", lambda: columns_of(self.protocol, self.metadata))
+        no_nan = self.settings.read.no_nan
+        return self.once("columns", lambda: columns_of(self.protocol, self.metadata, no_nan=no_nan))
 
     @property
     def schema(self) -> pa.Schema:

@@ -39,7 +39,7 @@ def groups_to_read(
         {
             "num_records": pa.array([footer.row_group(group).num_rows for group in groups], pa.int64()),
             "partition_values": _repeated(partition_values, columns, len(groups)),
-            **pruned_by(statistics),
+            **pruned_by(statistics, {".".join(leaf.logical) for leaf in leaves if leaf.no_nan}),
         }
     )
     may_match = prune_table(where, table, columns.schema, columns.partition_columns).mask

@@ -276,7 +276,7 @@ def _physical_columns(snapshot: DeltaSnapshot, fields: Sequence[Mapping[str, Any
         partition_columns=tuple(names[name] for name in snapshot.columns.partition_columns),
         configuration={},
     )
-    return columns_of(snapshot.protocol, metadata)
+    return columns_of(snapshot.protocol, metadata, no_nan=snapshot.settings.read.no_nan)
 
 
 def _logical(field: T.StructField, physical: Mapping[str, Any]) -> Any:

@@ -67,11 +67,11 @@ class GroupStatistics:
         return self._bounds[name]
 
 
-def pruned_by(bounds: Mapping[str, Bounds]) -> dict[str, pa.StructArray]:
-    """Bounds by column name in the structs that the pruner takes."""
+def pruned_by(bounds: Mapping[str, Bounds], no_nan: Collection[str] = ()) -> dict[str, pa.StructArray]:
+    """Bounds by column name in the structs that the pruner takes; columns of `no_nan` hold numbers alone."""
     structs: dict[str, dict[str, pa.Array]] = {"min": {}, "max": {}, "max_number": {}, "null_count": {}}
     for name, (lower, upper, nulls) in bounds.items():
-        greatest = "max_number" if pa.types.is_floating(upper.type) else "max"
+        greatest = "max_number" if pa.types.is_floating(upper.type) and name not in no_nan else "max"
         for struct, values in (("min", lower), (greatest, upper), ("null_count", nulls)):
             structs[struct][name] = values
     return {

@@ -7,11 +7,15 @@ import uuid
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import WriterProperties, write_deltalake
 
 import indextables as it
 from indextables.log.delta.snapshot import open_snapshot
+from indextables.ops.delta.row_groups import groups_to_read
 from indextables.options import Options
+from indextables.predicate.build.from_sql import as_node
 from indextables.storage.store import open_store
 from support.deltatables import DeltaLog, add, schema_string
 
@@ -28,8 +32,11 @@ BROKEN = {
 }
 
 
-def kept(log, where, engine="columnar"):
-    found = open_snapshot(log.store.uri, options=OPTIONS).plan(where, engine=engine).files
+NO_NAN = Options.of({"read.noNaN": "true"})
+
+
+def kept(log, where, engine="columnar", options=OPTIONS):
+    found = open_snapshot(log.store.uri, options=options).plan(where, engine=engine).files
     return sorted(found.column("path").to_pylist())
 
 
@@ -147,6 +154,25 @@ def test_nan_matters_only_where_it_could_match(checkpointed):
             for engine in ("columnar", "reference"):
                 found = kept(log, where.format(c=column), engine)
                 assert len(found) == expected, (where, column, engine)
+    alone = {"> 98.5": 2, ">= 98.75": 2, "> 98.5 AND {c} <= double('NaN')": 2, "= double('NaN')": 0}
+    for column in ("d", "f"):
+        for where, expected in alone.items():
+            for engine in ("columnar", "reference"):
+                text = f"{column} {where.format(c=column)}"
+                assert len(kept(log, text, engine, NO_NAN)) == expected, (text, engine)
+
+
+def test_row_groups_without_nan_are_left_out_by_their_maxima(tmp_path):
+    """Parquet's statistics leave NaN out, so that a lone `>` reads every row group unless the option says more."""
+    numbers = pa.table({"x": pa.array([float(number) for number in range(100)])})
+    write_deltalake(str(tmp_path / "t"), numbers, writer_properties=WriterProperties(max_row_group_size=10))
+    for options, groups in ((None, 10), ({"read.noNaN": "true"}, 1)):
+        table = it.DeltaTable.open(tmp_path / "t", options=options)
+        assert table.scan("x > 94.5").read_all()["x"].to_pylist() == [95.0, 96.0, 97.0, 98.0, 99.0]
+        file = tmp_path / "t" / table.files()["path"][0].as_py()
+        columns = table.snapshot.columns
+        where = as_node("x > 94.5", table.schema, "UTC")
+        assert len(groups_to_read(pq.ParquetFile(file), where, columns, None)) == groups
 
 
 LETTERS = "x" * 32

@@ -47,7 +47,9 @@ def upper_bound(
         return pa.nulls(len(values), leaf.type)
     if pa.types.is_floating(leaf.type):
         numbers = number_bound(values, leaf)
-        return numbers if counts_nan is None else pc.if_else(counts_nan, numbers, pa.scalar(None, leaf.type))
+        if counts_nan is None or leaf.no_nan:
+            return numbers
+        return pc.if_else(counts_nan, numbers, pa.scalar(None, leaf.type))
     if pa.types.is_string(leaf.type):
         return _prefixes(values)
     if pa.types.is_timestamp(leaf.type):
