@@ -14,12 +14,16 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.companion.handle import Companion
-from indextables.companion.settings import CompanionSettings
-from indextables.errors import Error
+from indextables.companion.make import BuildRequest, run_build
+from indextables.companion.merge import merge_splits
+from indextables.companion.refresh import run_refresh, status_of
+from indextables.companion.settings import ColumnChoice
+from indextables.errors import Error, NotATableError
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.rewrite.merge import MergeRequest
 from indextables.options import Options
 from indextables.runtime import LOCAL
+from indextables.split.open_splits import forget_splits
 from indextables.storage.store import open_store
 from indextables.storage.stores.memory import MemoryStore
 from support.companions import COLUMNS, CraftedSource, Indexes, bytes_of, oracle_of, questions, rows_of
@@ -36,7 +40,7 @@ def test_every_answer_is_that_of_the_live_rows_alone(tmp_path, seed, record_prop
     rng = random.Random(seed)
     source = CraftedSource.make(open_store(tmp_path / "source"), rng)
     source.append(rng.choice([1, 4]))
-    indexes = Indexes(str(tmp_path / "source"), tmp_path, COLUMNS, rng)
+    indexes = Indexes(str(tmp_path / "source"), tmp_path, source.indexed, rng)
     history, versions, number = [], [], 0
     for step in range(STEPS):
         indexes.before_commit()
@@ -46,7 +50,7 @@ def test_every_answer_is_that_of_the_live_rows_alone(tmp_path, seed, record_prop
         indexes.after_commit()
         before = bytes_of(tmp_path / "source")
         names = dict(source.names)
-        oracle = oracle_of(str(tmp_path / f"rows{step}"), source.rows(), names)
+        oracle = oracle_of(str(tmp_path / f"rows{step}"), source.rows(), names, source.indexed)
         versions.append((source.log.version, oracle, names, source.renamed(questions(rng, 3))))
         named = {"level": names["level"], "n": names["n"]}
         drawn = source.renamed(questions(rng, QUESTIONS))
@@ -135,21 +139,41 @@ def test_tables_of_delta_rs_are_searched_as_they_are(tmp_path, seed, record_prop
     record_property("questions", total)
 
 
+def _refresh(log, source):
+    del source
+    run_refresh(log)
+
+
+def _build(log, source):
+    run_build(log, BuildRequest(source, ColumnChoice.of({"msg": "text"})))
+
+
+def _merge(log, source):
+    del source
+    merge_splits(log, MergeRequest())
+
+
+OPERATIONS = {"build": _build, "refresh": _refresh, "merge": _merge}
+SINGLE = Options.of({"write.targetSplitBytes": "1"})
+"""A split for each file, so that a refresh has several commits and there is something to merge."""
+
+
 @pytest.mark.parametrize("mode", ["error", "lost_reply", "crash", "crash_after"])
-def test_a_refresh_that_dies_at_any_moment_leaves_a_companion_that_answers(tmp_path, mode):
-    rng = random.Random(7)
-    source = CraftedSource.make(open_store(tmp_path / "source"), rng)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_dies_at_any_moment_leaves_a_companion_that_answers(tmp_path, monkeypatch, operation, mode):
+    monkeypatch.setattr("indextables.companion.refresh.SPLITS_PER_COMMIT", 2)
+    place = str(tmp_path / "source")
+    source = CraftedSource.make(open_store(place), random.Random(7))
     source.append(2)
     made = MemoryStore()
-    log = TransactionLog(made, Options(), LOCAL)
-    opened = it.companion(str(tmp_path / "source"), str(tmp_path / "first"), {"msg": "text"})
-    settings = CompanionSettings.of(it.TransactionLog.open(opened.uri).snapshot())
-    own = it.TransactionLog.open(opened.uri).snapshot()
-    log.initialize(own.schema, properties=settings.properties(), container="companion")
-    Companion(log, settings).refresh()
+    if operation != "build":
+        _build(TransactionLog(made, SINGLE, LOCAL), place)
     source.delete_rows()
     source.append(2)
     source.drop_file()
+    if operation == "merge":
+        _refresh(TransactionLog(made, SINGLE, LOCAL), place)
+        source.append(1)
     oracle = oracle_of(str(tmp_path / "rows"), source.rows(), source.names)
     expected = {word: sorted(_ids(oracle.search(f"msg:{word}", columns=["id"]))) for word in ("disk", "x3")}
     for moment in itertools.count(1):
@@ -158,17 +182,28 @@ def test_a_refresh_that_dies_at_any_moment_leaves_a_companion_that_answers(tmp_p
             inner.put(meta.path, made.get(meta.path))
         store = FaultyStore(inner, moment, mode)
         try:
-            Companion(TransactionLog(store, Options(), LOCAL), settings).refresh()
+            OPERATIONS[operation](TransactionLog(store, SINGLE, LOCAL), place)
         except (Error, Crash):
             pass
-        after = TransactionLog(inner, Options(), LOCAL)
+        # What is open was read from the store of the process that died.
+        forget_splits()
+        after = TransactionLog(inner, SINGLE, LOCAL)
+        if operation != "build" or _is_there(after):
+            _assert_answers(after, expected, moment)
+        OPERATIONS[operation](TransactionLog(inner, SINGLE, LOCAL), place)
+        after = TransactionLog(inner, SINGLE, LOCAL)
         _assert_answers(after, expected, moment)
-        Companion(after, settings).refresh()
-        _assert_answers(after, expected, moment)
-        assert Companion(after, settings).status().files_stale == 0
+        assert status_of(after).files_stale == (1 if operation == "merge" else 0)
         if not store.fired:
             break
     assert moment > 8
+
+
+def _is_there(log):
+    try:
+        return log.snapshot(max_staleness_s=0) is not None
+    except NotATableError:
+        return False
 
 
 def _assert_answers(log, expected, moment):

@@ -33,6 +33,21 @@ def test_a_statement_builds_one_and_python_searches_it(spark, places):
     assert it.open(index).count(query="disk") == it.DeltaTable.open(source).count(query="msg:disk")
 
 
+def test_much_is_indexed_on_the_executors(spark, places, monkeypatch):
+    import deltalake
+
+    source, index = places
+    monkeypatch.setattr("indextables.companion.refresh.DISTRIBUTE_BYTES", 0)
+    deltalake.write_deltalake(source, pa.table(made_rows(random.Random(2), 50, 90)), mode="append")
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("indexing", "indexing")
+    companion = it.companion(source, index, {"msg": "text"}, {"write.targetSplitBytes": "1"}, spark)
+    assert tracker.getJobIdsForGroup("indexing")
+    spark.sparkContext.setJobGroup("", "")
+    assert companion.status().splits == 2
+    assert _searched(spark, index) == _brute(source)
+
+
 def _ids(frame):
     return sorted(row["id"] for row in frame.select("id").collect())
 

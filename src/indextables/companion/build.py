@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from indextables.companion.settings import CompanionSettings, own_schema
-from indextables.companion.source import Source, SourceFile
+from indextables.companion.source import Source, SourceFile, SourceFiles
 from indextables.companion.source_map import CoveredFile, SourceMap, coverage_tags
 from indextables.errors import TableError
 from indextables.index.build.builder import IndexBuilder
@@ -31,7 +32,7 @@ from indextables.split.layout import SplitManifest, finish
 from indextables.split.write.build import publish
 from indextables.split.write.writer import Finished, footer_of
 from indextables.storage.scratch import scratch_directory
-from indextables.storage.store import Store
+from indextables.storage.store import Store, StoreSpec, open_store
 
 SOURCE_MAP = "source map"
 """The name of the source map in the list of component sizes."""
@@ -50,6 +51,13 @@ class SplitPlace:
     def of(cls, own: Snapshot) -> SplitPlace:
         """The place of a companion."""
         return cls(own.store, own.settings, own.split_table_id, own.runtime.clock.now_ms())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _place_again, (self.store.spec(), self.options, self.table_id, self.now_ms)
+
+
+def _place_again(store: StoreSpec, options: Options, table_id: str, now_ms: int) -> SplitPlace:
+    return SplitPlace(open_store(store), options, table_id, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +81,10 @@ class IndexForm:
         return cls(spec, schema, indexed.types, names)
 
 
-def build_split(place: SplitPlace, form: IndexForm, source: Source, items: Sequence[SourceFile]) -> AddAction:
-    """Index some files of the source, and put the split into the companion's store."""
+def build_split(
+    place: SplitPlace, form: IndexForm, source: SourceFiles, items: Sequence[SourceFile]
+) -> AddAction:
+    """Index some files, here or on an executor, and put the split into the store of the companion."""
     reader = RowReader(source.columns, form.names)
     builder = IndexBuilder(form.spec, form.schema)
     covered, ends = [], [0]
@@ -83,7 +93,7 @@ def build_split(place: SplitPlace, form: IndexForm, source: Source, items: Seque
         groups = group_rows(source.store, with_hidden)
         for table in reader.rows(source.store, with_hidden):
             builder.add(pa.Table.from_arrays(table.columns, schema=form.schema))
-        source.rows_in.require_unchanged(item)
+        source.require_unchanged(item)
         ends.append(builder.rows)
         if sum(groups) != ends[-1] - ends[-2]:
             raise TableError(f"{source.uri}/{item.file.path} changed while it was indexed; refresh again")

@@ -1,15 +1,18 @@
 """Bringing a companion up to date with its source: new files are indexed, splits of gone files removed.
 
-The plan is a difference of keys, made from two logs. A refresh is one commit: readers see the index before
-it or after it, and answer alike with both. A commit by somebody else in between is a conflict, after which
-the plan is made anew, so no file is ever indexed twice. The source is never written, and a refresh that
-dies leaves splits that no version names, which PURGE removes.
+The plan is a difference of keys, made from two logs. It is carried out in commits of up to
+`SPLITS_PER_COMMIT` new splits, and readers answer alike before, between and after them. So a refresh that
+dies is continued by the next one: what was committed is covered, and splits that no version names are
+removed by PURGE. A commit by somebody else in between is a conflict, after which the plan is made anew, so
+no file is ever indexed twice. Much work is done by the workers of the runtime, on a Spark session its
+executors. The source is never written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 from indextables.companion.build import IndexForm, SplitPlace, build_split
@@ -27,13 +30,18 @@ from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.rewrite.replace import commit_or_discard
 from indextables.ops.rewrite.rows import discard
 from indextables.options import Options
+from indextables.runtime import LOCAL
 
 MOST_FILES = 1000
 """A split covers at most this many files: their keys stand in the log."""
 MOST_DEAD = 0.3
 """Beyond this share of files that are gone, the others of a split are indexed again."""
 ATTEMPTS = 3
-"""How often a refresh is planned anew because another one committed first."""
+"""How often a commit is planned anew because another one came first."""
+SPLITS_PER_COMMIT = 32
+"""So many new splits become part of a companion at once; a refresh that dies loses no more than these."""
+DISTRIBUTE_BYTES = 256 << 20
+"""Source files of this size together are indexed by the workers of the runtime, less by this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,12 @@ class RefreshPlan:
     def source_bytes(self) -> int:
         """How large they are."""
         return sum(item.file.size for group in self.groups for item in group)
+
+    def next_commit(self) -> RefreshPlan:
+        """What the next commit does. Splits go with the last one: until then they cover what they covered."""
+        if len(self.groups) <= SPLITS_PER_COMMIT:
+            return self
+        return RefreshPlan(self.groups[:SPLITS_PER_COMMIT], ())
 
 
 def plan_refresh(
@@ -103,24 +117,36 @@ def run_refresh(
     """Index what is new in the source, at its newest version or another one, and forget what is gone."""
     clock = log.runtime.clock
     began_s = clock.monotonic_s()
-    attempt = 0
-    while True:
+    results: list[RefreshResult] = []
+    attempt, is_complete = 0, False
+    while not is_complete:
         attempt += 1
         try:
-            result = _refreshed(log, version, progress, dry_run=dry_run)
+            result, is_complete = _refreshed(log, version, progress, results, dry_run=dry_run)
         except ConflictError:
             # Another refresh, a merge or a change of properties came first.
             if attempt == ATTEMPTS:
                 raise
             continue
-        return replace(result, duration_ms=int((clock.monotonic_s() - began_s) * 1000))
+        results.append(result)
+        attempt = 0
+    return replace(_together(results), duration_ms=int((clock.monotonic_s() - began_s) * 1000))
 
 
 def _refreshed(
-    log: TransactionLog, version: int | None, progress: Progress, *, dry_run: bool
-) -> RefreshResult:
+    log: TransactionLog,
+    version: int | None,
+    progress: Progress,
+    before: Sequence[RefreshResult],
+    *,
+    dry_run: bool,
+) -> tuple[RefreshResult, bool]:
+    """The result of the next commit, and whether it is the last one; `before` are those of this refresh."""
     own = log.snapshot(max_staleness_s=0)
     settings = CompanionSettings.of(own)
+    if before and version is None:
+        # One refresh indexes one version of the source, which may move on meanwhile.
+        version = before[0].source_version
     source = settings.open(own, version)
     indexed = settings.on(source)
     if not indexed.spec.fields:
@@ -129,26 +155,60 @@ def _refreshed(
             f"{', '.join(settings.spec.columns)}. Make another companion for the columns it has now.",
             uri=log.uri,
         )
-    plan = plan_refresh(own.adds(), settings.files_of(source), indexed, own.settings)
+    whole = plan_refresh(own.adds(), settings.files_of(source), indexed, own.settings)
+    plan = whole if dry_run else whole.next_commit()
+    is_last = plan is whole
     if isinstance(source, ParquetFiles):
         source = source.grown(item for group in plan.groups for item in group)
         settings = replace(settings, schema=source.columns.schema)
     settings = replace(settings, source_id=source.id)
     if dry_run:
-        return _result(log, source, plan, "dry_run", f"{_counted(plan)} would be indexed")
+        return _result(log, source, plan, "dry_run", f"{_counted(plan.files)} would be indexed"), True
+    done = sum(result.splits_created for result in before)
+
+    def continued(stage: str, at: int, _total: int) -> None:
+        progress(stage, done + at, done + len(whole.groups))
+
     built: list[AddAction] = []
-    place, form = SplitPlace.of(own), IndexForm.of(settings, source)
     try:
-        results = (build_split(place, form, source, group) for group in plan.groups)
-        built.extend(watched(results, progress, "index", len(plan.groups)))
+        results = _built(log, own, IndexForm.of(settings, source), source, plan)
+        built.extend(watched(results, continued, "index", len(plan.groups)))
     except BaseException:
         discard(log.store, built)
         raise
-    commit = refresh_commit(own, settings, source, plan, built)
+    commit = refresh_commit(own, settings, source, plan, built, is_last=is_last)
     if commit is None:
-        return _result(log, source, plan, "no_action", "the index is up to date")
+        return _result(log, source, plan, "no_action", "the index is up to date"), is_last
     commit_or_discard(log, commit, built)
-    return _result(log, source, plan, "success", f"{_counted(plan)} indexed", built=built)
+    return _result(log, source, plan, "success", f"{_counted(plan.files)} indexed", built=built), is_last
+
+
+def _built(
+    log: TransactionLog, own: Snapshot, form: IndexForm, source: Source, plan: RefreshPlan
+) -> Iterator[AddAction]:
+    """The new splits: of much work made by the workers of the runtime, else one after the other here."""
+    place, workers = SplitPlace.of(own), log.runtime.workers
+    if workers.name == LOCAL.workers.name or plan.source_bytes < DISTRIBUTE_BYTES:
+        return (build_split(place, form, source.rows_in, group) for group in plan.groups)
+    return workers.map(partial(build_split, place, form, source.rows_in), plan.groups)
+
+
+def _together(results: Sequence[RefreshResult]) -> RefreshResult:
+    """One result for the commits of a refresh."""
+    if len(results) == 1:
+        return results[0]
+    committed = [result for result in results if result.status == "success"]
+    files = sum(result.parquet_files_indexed for result in committed)
+    return replace(
+        results[-1],
+        status="success",
+        splits_created=sum(result.splits_created for result in committed),
+        splits_invalidated=sum(result.splits_invalidated for result in committed),
+        parquet_files_indexed=files,
+        parquet_bytes_downloaded=sum(result.parquet_bytes_downloaded or 0 for result in committed),
+        split_bytes_uploaded=sum(result.split_bytes_uploaded or 0 for result in committed),
+        message=f"{_counted(files)} indexed in {len(committed)} commits",
+    )
 
 
 def planned_build(
@@ -157,7 +217,7 @@ def planned_build(
     """What the first refresh of a companion would do, which has not been made."""
     source = settings.opened(log.options, log.runtime, version)
     plan = plan_refresh((), settings.files_of(source), settings.on(source), log.options)
-    return _result(log, source, plan, "dry_run", f"{_counted(plan)} would be indexed")
+    return _result(log, source, plan, "dry_run", f"{_counted(plan.files)} would be indexed")
 
 
 def refresh_commit(
@@ -166,8 +226,10 @@ def refresh_commit(
     source: Source,
     plan: RefreshPlan,
     adds: Sequence[AddAction],
+    *,
+    is_last: bool = True,
 ) -> CommitPlan | None:
-    """The commit of a refresh; None when there is nothing to record."""
+    """A commit of a refresh, the last of which says which version is indexed; None with nothing to record."""
     changed = properties(own, _changed_properties(own, settings))
     last = own.txns.get(source.id)
     newer = source.version is not None and (last is None or last.version < source.version)
@@ -178,7 +240,7 @@ def refresh_commit(
         return [*changed, *removals(base, plan.invalidated), *adds]
 
     txn = None
-    if newer and source.version is not None:
+    if newer and is_last and source.version is not None:
         txn = TxnAction(app_id=source.id, version=source.version)
     return CommitPlan(
         "REFRESH",
@@ -227,8 +289,8 @@ def status_of(log: TransactionLog) -> CompanionStatus:
     )
 
 
-def _counted(plan: RefreshPlan) -> str:
-    return f"{plan.files} file{'' if plan.files == 1 else 's'}"
+def _counted(files: int) -> str:
+    return f"{files} file{'' if files == 1 else 's'}"
 
 
 def _result(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
+from indextables.companion import refresh
 from indextables.errors import (
     CommandError,
     Error,
@@ -142,6 +144,66 @@ def test_a_refresh_reads_only_the_files_that_are_new(source):
     table = it.Table.open(source.index)
     assert table.count(query="disk") == 7
     assert table.last_scan.coverage.scanned == 0
+
+
+def test_a_refresh_commits_in_parts_and_one_that_failed_is_continued(source, monkeypatch):
+    for _ in range(3):
+        source.append()
+    companion = source.companion(options={"write.targetSplitBytes": "1"})
+    files = [source.append(["one more disk"]) for _ in range(5)]
+    monkeypatch.setattr(refresh, "SPLITS_PER_COMMIT", 2)
+    build = refresh.build_split
+
+    def failing(place, form, rows_in, items):
+        if items[0].file.path == files[3]:
+            raise TableError("the machine is full")
+        return build(place, form, rows_in, items)
+
+    monkeypatch.setattr(refresh, "build_split", failing)
+    with pytest.raises(TableError, match="full"):
+        companion.refresh()
+    status = companion.status()
+    assert (status.files_indexed, status.files_stale) == (7, 3)
+    assert status.indexed_version == source.log.version - 5
+    assert len(source.ids("disk")) == 5 * 3 + 5
+    monkeypatch.setattr(refresh, "build_split", build)
+    seen = []
+    log = it.TransactionLog.open(source.index, {"write.targetSplitBytes": "1"})
+    result = refresh.run_refresh(log, progress=lambda *at: seen.append(at[1:]))
+    assert (result.parquet_files_indexed, result.splits_created, result.status) == (3, 3, "success")
+    assert result.message == "3 files indexed in 2 commits"
+    assert seen == [(0, 3), (1, 3), (2, 3), (2, 3), (3, 3)]
+    assert companion.status().indexed_version == source.log.version
+
+
+class FarWorkers:
+    """Workers in another process, as far as a test can tell: what they get and give is pickled."""
+
+    name = "far"
+
+    def __init__(self):
+        self.pieces = 0
+
+    def map(self, function, items, *, parallelism=None):
+        for item in items:
+            self.pieces += 1
+            call, piece = pickle.loads(pickle.dumps((function, item)))
+            yield pickle.loads(pickle.dumps(call(piece)))
+
+
+@pytest.mark.parametrize("least", [1, 1 << 30])
+def test_much_is_indexed_by_the_workers_and_little_here(source, monkeypatch, least):
+    monkeypatch.setattr(refresh, "DISTRIBUTE_BYTES", least)
+    source.companion(options={"write.targetSplitBytes": "1"})
+    source.append()
+    source.append()
+    workers = FarWorkers()
+    log = it.TransactionLog.open(source.index, {"write.targetSplitBytes": "1"})
+    far = type(log)(log.store, log.options, replace(log.runtime, workers=workers))
+    assert refresh.run_refresh(far).splits_created == 2
+    assert workers.pieces == (2 if least == 1 else 0)
+    assert len(source.ids("disk")) == 4 * 3
+    assert it.Table.open(source.index).count(query="disk") == 12
 
 
 def test_the_result_of_a_refresh_has_the_eleven_columns(source):
