@@ -91,13 +91,6 @@ def test_a_batch_function_upserts_and_a_repeated_batch_changes_nothing(
     assert [row["id"] for row in table.changes(3).to_pylist()] == []
 
 
-def test_changes_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
-    table = it.Table.create(tmp_path / "t", data=pa.table({"id": [1]}))
-    for reader in (spark.read, spark.readStream):
-        with pytest.raises(OptionError, match=r"Table\.changes"):
-            reader.format("indextables").option("readChangeFeed", "true").load(table.uri)
-
-
 @pytest.mark.core
 def test_a_stream_reads_the_table_and_then_what_is_new(spark: SparkSession, tmp_path: Path) -> None:
     """Offset = version; a merge is not told again; maxFilesPerTrigger bounds a batch."""

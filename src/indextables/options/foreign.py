@@ -11,7 +11,7 @@ _NO_TUNING = "rows are fetched by ranges that need no tuning here; leave it out"
 _CACHE = "indexes are read by ranges here; set indexCache.dir to keep what was read on a local disk"
 _PREWARM = "nothing has to be loaded beforehand here; leave it out"
 _WRITER = "a writer keeps to bounded memory by itself; write.targetSplitBytes sets the size of splits"
-_CHANGES = "Spark does not read changes here; Table.changes and table_changes in it.sql do"
+_NO_END = "only a read of changes has an end; a stream goes on until it is stopped"
 _COUNTS = "what an index can count is counted by it without being told to; leave it out"
 
 INSTEAD = {
@@ -28,10 +28,9 @@ INSTEAD = {
     "prewarm.": _PREWARM,
     "indexwriter.": _WRITER,
     "write.arrowffi.": _WRITER,
-    "readchangefeed": _CHANGES,
-    "readchangedata": _CHANGES,
-    "endingversion": _CHANGES,
-    "endingtimestamp": _CHANGES,
+    "readchangedata": "it is called readChangeFeed",
+    "endingversion": _NO_END,
+    "endingtimestamp": _NO_END,
     "enablechangedatafeed": "every table has changes here, with nothing to switch on; leave it out",
     "changedatafeed.": "every table has changes here, with nothing to switch on; leave it out",
     "companion.": "a companion is made by BUILD INDEXTABLES COMPANION or it.companion, whose clauses say it",

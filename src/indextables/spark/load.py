@@ -12,6 +12,7 @@ from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.table_settings import require_parquet
 from indextables.spark.delta.load import load_delta
 from indextables.spark.options import READ_KEYS, CallSettings, settings_for
+from indextables.spark.read.changes import changes_frame, reads_changes, request_of
 from indextables.spark.read.frame import reading_way, version_frame
 from indextables.spark.read.version import by_companion, snapshot_of
 from indextables.spark.requests import ReadRequest
@@ -27,6 +28,8 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     settings = settings_for(spark, request.options, READ_KEYS, request.path)
     _check_combination(settings)
     snapshot = snapshot_of(spark, request.path, settings)
+    if reads_changes(settings):
+        return changes_frame(spark, snapshot, settings.table, request_of(settings, _columns(settings)))
     if isinstance(snapshot, DeltaSnapshot):
         frame = load_delta(spark, snapshot, settings)
         columns = _columns(settings)

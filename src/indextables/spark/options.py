@@ -27,12 +27,15 @@ FORMATS = frozenset(
     }
 )
 
-READ_KEYS = ("path", "versionAsOf", "timestampAsOf", "query", "columns", "refresh", "engine")
+READ_KEYS = (
+    "path", "versionAsOf", "timestampAsOf", "query", "columns", "refresh", "engine",
+    "readChangeFeed", "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp",
+)  # fmt: skip
 COMPANION_KEY = "companion"
 """The option of a load by which a Delta table or Parquet files name their companion index."""
 STREAM_READ_KEYS = (
     "path", "startingVersion", "startingTimestamp", "maxFilesPerTrigger", "maxBytesPerTrigger",
-    "ignoreDeletes", "skipChangeCommits",
+    "ignoreDeletes", "skipChangeCommits", "readChangeFeed",
 )  # fmt: skip
 WRITE_KEYS = (
     "path", "replaceWhere", "partitionOverwriteMode", "overwriteSchema", "mergeSchema",

@@ -13,9 +13,9 @@ MERGE by key they are where the same key left and came, since a merge never chan
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ class ChangeRequest:
     from_time: Moment | None = None
     where: Any = None
     columns: Sequence[str] | None = None
+    to_time: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +101,50 @@ class SplitRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """What one commit did to the rows."""
+class CommitFiles:
+    """The files whose rows one commit changed: as they were, and as they are."""
 
     version: int
     time_ms: int
     operation: str | None
     keys: tuple[str, ...]
     """The columns by which a MERGE matched rows."""
-    deleted: tuple[SplitRows, ...]
-    inserted: tuple[SplitRows, ...]
+    before: tuple[RemoveAction | AddAction, ...]
+    after: tuple[AddAction, ...]
+
+    @property
+    def bytes(self) -> int:
+        """How large the files are."""
+        return sum(file.size or 0 for file in (*self.before, *self.after))
+
+    def parts(self) -> list[CommitFiles]:
+        """The same in parts that can be read apart, because no row of one can be equal to one of another.
+
+        Rows are compared only where some left and some came; a DELETE that names its rows brings none.
+        """
+        places = {file.path: at for at, file in enumerate(self.before)}
+        by_vectors = self.operation == "DELETE" and all(file.path in places for file in self.after)
+        if self.before and self.after and not by_vectors:
+            return [self]
+        after = {file.path: (file,) for file in self.after}
+        return [
+            *(replace(self, before=(file,), after=after.pop(file.path, ())) for file in self.before),
+            *(replace(self, before=(), after=pair) for pair in after.values()),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """Which changes are read, and into what; an executor gets it as it is."""
+
+    reading: Reading
+    table_id: str
+    schema: pa.Schema
+    """The columns of changes."""
+    shown: pa.Schema
+    node: Node | None
+    first: int
+    last: int
 
 
 def change_schema(snapshot: Snapshot) -> pa.Schema:
@@ -128,27 +163,40 @@ def changes(
     log: TransactionLog, snapshot: Snapshot, request: ChangeRequest
 ) -> tuple[pa.RecordBatchReader, Record]:
     """The changes of some commits in their order, up to the given version; of each, what left comes first."""
+    timeline = log.timeline()
+    plan = plan_changes(log, snapshot, request, timeline)
+    record = Record(snapshot)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        reader = ChangeReader(log, plan, timeline, lambda rows: record.read(rows, files=0))
+        for version in range(plan.first, plan.last + 1):
+            yield from reader.batches(version)
+
+    return pa.RecordBatchReader.from_batches(plan.shown, batches()), record
+
+
+def plan_changes(
+    log: TransactionLog, snapshot: Snapshot, request: ChangeRequest, timeline: Timeline
+) -> ChangePlan:
+    """Which commits are read, after checking that the log has them; no file is looked at."""
     if isinstance(snapshot, ForeignRows):
         raise OptionError(
             f"{snapshot.store.uri} is a companion, whose rows belong to another table; ask that table for "
             "its changes"
         )
     require_parquet(snapshot)
-    schema = change_schema(snapshot)
-    node = as_node(request.where, schema, snapshot.time_zone)
+    first, last = _range(log, snapshot, request, timeline)
+    plan = plan_versions(snapshot, first, last)
+    node = as_node(request.where, plan.schema, snapshot.time_zone)
     if node is not None:
         require_exact(node)
-    shown = _columns(schema, request.columns)
-    timeline = log.timeline()
-    first, last = _range(log, snapshot, request, timeline)
-    record = Record(snapshot)
+    return replace(plan, shown=_columns(plan.schema, request.columns), node=node)
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        reader = _Reader(log, snapshot, schema, node, shown, record)
-        for version in range(first, last + 1):
-            yield from reader.batches(timeline, version, last)
 
-    return pa.RecordBatchReader.from_batches(shown, batches()), record
+def plan_versions(snapshot: Snapshot, first: int, last: int) -> ChangePlan:
+    """All changes of some versions, in the columns of a snapshot."""
+    schema = change_schema(snapshot)
+    return ChangePlan(snapshot.reading, snapshot.table_id, schema, schema, None, first, last)
 
 
 def _columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
@@ -169,7 +217,16 @@ def _range(
     if request.from_time is not None:
         moment_ms = moment_of(request.from_time, lambda: snapshot.time_zone, "from_time")
         first = first_since(timeline, moment_ms, log.uri)
-    last = snapshot.version if request.to_version is None else request.to_version
+    last = request.to_version
+    if request.to_time is not None:
+        if last is not None:
+            raise OptionError("changes end with a version or at a time; give one of to_version and to_time")
+        moment_ms = moment_of(request.to_time, lambda: snapshot.time_zone, "to_time")
+        at = timeline.at(moment_ms)
+        # What was committed after this version is not asked for.
+        last = -1 if at is None else min(timeline.files[at].version, snapshot.version)
+    is_open = last is None
+    last = snapshot.version if last is None else last
     assert first is not None
     for name, value in [("from_version", first), ("to_version", last)]:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -180,7 +237,7 @@ def _range(
             "refresh() moves to the newest version",
             version=last, uri=log.uri,
         )  # fmt: skip
-    if first > last and not (request.to_version is None and first == last + 1):
+    if first > last and not (is_open and first == last + 1):
         raise OptionError(f"changes from version {first} to {last}: the first comes after the last")
     oldest = _oldest(timeline, last)
     if first <= last and (oldest is None or first < oldest):
@@ -254,48 +311,67 @@ def _hidden(reading: Reading, ref: SplitRef) -> np.ndarray:
     return np.zeros(0, np.int64) if hidden is None else hidden
 
 
-class _Reader:
+class ChangeReader:
     """Reads the changes of one commit after the other."""
 
-    def __init__(  # noqa: PLR0917 - one value, made in one place
+    def __init__(
         self,
         log: TransactionLog,
-        snapshot: Snapshot,
-        schema: pa.Schema,
-        node: Node | None,
-        shown: pa.Schema,
-        record: Record,
+        plan: ChangePlan,
+        timeline: Timeline | None = None,
+        note: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._log = log
-        self._reading = snapshot.reading
-        self._table_id = snapshot.table_id
-        self._schema = schema
-        self._node = node
-        self._shown = shown
-        self._record = record
-        needed = {*shown.names, *(column.path[0] for column in (columns_of(node) if node else ()))}
+        self._plan = plan
+        self._reading = plan.reading
+        self._listed = timeline
+        self._note = note
+        node, names = plan.node, plan.reading.schema.names
+        needed = {*plan.shown.names, *(column.path[0] for column in (columns_of(node) if node else ()))}
         # A count of rows needs a column too.
-        self._needed = [name for name in snapshot.schema.names if name in needed] or snapshot.schema.names[:1]
+        self._needed = [name for name in names if name in needed] or names[:1]
 
-    def batches(self, timeline: Timeline, version: int, last: int) -> Iterator[pa.RecordBatch]:
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return self._listed or self._log.timeline()
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Where the file of each version is in the timeline."""
+        return {file.version: at for at, file in enumerate(self._timeline.files)}
+
+    def batches(self, version: int) -> Iterator[pa.RecordBatch]:
         """The changes of one version, as far as they were asked for."""
+        yield from self.rows(self.files(version))
+
+    def files(self, version: int) -> CommitFiles:
+        """The files whose rows a version changed, by its commit."""
         try:
-            commit = self._commit(timeline, version)
-            for kind, rows in self._changes(commit):
-                yield from self._finished(rows, kind, commit)
+            return self._files(version)
         except NotFoundError as gone:
             # Cleaned up since the log was listed.
-            oldest = _oldest(self._log.timeline(), last)
-            raise _gone(self._log, version, last, oldest, "the log no longer has its commit") from gone
-        except MissingSplitError as gone:
-            oldest = self._oldest_with_files(timeline, version, last)
-            raise _gone(self._log, version, last, oldest, f"a file it needs is gone ({gone})") from gone
+            oldest = _oldest(self._log.timeline(), self._plan.last)
+            raise _gone(
+                self._log, version, self._plan.last, oldest, "the log no longer has its commit"
+            ) from gone
 
-    def _commit(self, timeline: Timeline, version: int) -> Commit:
-        at = next((at for at, file in enumerate(timeline.files) if file.version == version), None)
+    def rows(self, commit: CommitFiles) -> Iterator[pa.RecordBatch]:
+        """The changed rows of a commit."""
+        try:
+            for kind, rows in self._changes(commit):
+                yield from self._finished(rows, kind, commit)
+        except MissingSplitError as gone:
+            last = self._plan.last
+            oldest = self._oldest_with_files(commit.version)
+            raise _gone(
+                self._log, commit.version, last, oldest, f"a file it needs is gone ({gone})"
+            ) from gone
+
+    def _files(self, version: int) -> CommitFiles:
+        at = self._places.get(version)
         if at is None:
             raise NotFoundError(f"{self._log.uri} has no file for version {version}", uri=self._log.uri)
-        actions = self._actions(timeline, version)
+        actions = self._actions(at)
         info = next((one for one in reversed(actions) if isinstance(one, CommitInfo)), CommitInfo())
         before, after = _files(actions)
         if info.operation == "RESTORE":
@@ -303,17 +379,16 @@ class _Reader:
         # A key may have been renamed since.
         has_keys = info.operation == "MERGE" and self._reading.names is None
         keys = info.operation_parameters.get("on") if has_keys else None
-        deleted, inserted = plan_commit(self._reading, before, after)
-        return Commit(
-            version, timeline.time_ms(at), info.operation,
+        return CommitFiles(
+            version, self._timeline.time_ms(at), info.operation,
             tuple(name for name in keys or () if name in self._reading.schema.names),
-            tuple(deleted), tuple(inserted),
+            tuple(before), tuple(after),
         )  # fmt: skip
 
-    def _actions(self, timeline: Timeline, version: int) -> Sequence[Action]:
-        file = next(file for file in timeline.files if file.version == version)
+    def _actions(self, at: int) -> Sequence[Action]:
+        file = self._timeline.files[at]
         actions = self._log.source.read_commit(file)
-        check_tables([(version, actions)], self._table_id, self._log.uri)
+        check_tables([(file.version, actions)], self._plan.table_id, self._log.uri)
         return actions
 
     def _still_live(
@@ -323,22 +398,23 @@ class _Reader:
         paths = {add.path for add in added} - {one.path for one in removed}
         return self._log.snapshot(version - 1).adds(paths) if paths else []
 
-    def _changes(self, commit: Commit) -> Iterator[tuple[str, pa.Table]]:
-        if not commit.deleted or not commit.inserted:
-            kind = DELETE if commit.deleted else INSERT
-            before = PREIMAGE if commit.deleted and commit.operation == "UPDATE" else kind
-            for rows in self._read(commit.deleted or commit.inserted, self._needed):
+    def _changes(self, commit: CommitFiles) -> Iterator[tuple[str, pa.Table]]:
+        deleted, inserted = plan_commit(self._reading, commit.before, commit.after)
+        if not deleted or not inserted:
+            kind = DELETE if deleted else INSERT
+            before = PREIMAGE if deleted and commit.operation == "UPDATE" else kind
+            for rows in self._read(deleted or inserted, self._needed):
                 yield before, rows
             return
         names = self._reading.schema.names
-        parts = [self._read(side, names) for side in (commit.deleted, commit.inserted)]
-        size = sum(part.bytes for part in (*commit.deleted, *commit.inserted))
+        parts = [self._read(side, names) for side in (deleted, inserted)]
+        size = sum(part.bytes for part in (*deleted, *inserted))
         with RowDifference(self._reading.schema, commit.keys, size) as difference:
             for left, came in difference.of(*parts):
                 yield from self._named(commit, left, came, difference)
 
     def _named(
-        self, commit: Commit, left: pa.Table, came: pa.Table, difference: RowDifference
+        self, commit: CommitFiles, left: pa.Table, came: pa.Table, difference: RowDifference
     ) -> Iterator[tuple[str, pa.Table]]:
         if commit.operation == "UPDATE":
             yield PREIMAGE, left
@@ -358,10 +434,10 @@ class _Reader:
     def _read(self, parts: Sequence[SplitRows], columns: Sequence[str]) -> Iterator[pa.Table]:
         pieces = [partial(part.tables, self._reading, columns) for part in parts]
         for rows in in_order(pieces, scans_at_once(self._reading.store)):
-            self._record.read(rows.num_rows, files=0)
+            self._note(rows.num_rows)
             yield rows
 
-    def _finished(self, rows: pa.Table, kind: str, commit: Commit) -> Iterator[pa.RecordBatch]:
+    def _finished(self, rows: pa.Table, kind: str, commit: CommitFiles) -> Iterator[pa.RecordBatch]:
         """The rows with what happened to them, those for which the filter is true."""
         if not rows.num_rows:
             return
@@ -371,18 +447,19 @@ class _Reader:
             for value, field in zip(values, _ADDED, strict=True)
         ]
         whole = pa.Table.from_arrays([*rows.columns, *added], schema=pa.schema([*rows.schema, *_ADDED]))
-        if self._node is not None:
-            whole = whole.filter(mask(self._node, whole, self._schema, self._reading.zone))
+        if self._plan.node is not None:
+            whole = whole.filter(mask(self._plan.node, whole, self._plan.schema, self._reading.zone))
+        shown = self._plan.shown
         for batch in whole.to_batches():
-            shown = batch.select(self._shown.names)
-            yield shown.cast(self._shown) if self._shown.names else shown
+            columns = batch.select(shown.names)
+            yield columns.cast(shown) if shown.names else columns
 
-    def _oldest_with_files(self, timeline: Timeline, version: int, last: int) -> int | None:
+    def _oldest_with_files(self, version: int) -> int | None:
         """The version from which on all files are there that its changes and those after it need."""
         needed: dict[int, set[str]] = {}
-        for number in range(version, last + 1):
+        for number in range(version, self._plan.last + 1):
             with contextlib.suppress(NotFoundError):
-                before, after = _files(self._actions(timeline, number))
+                before, after = _files(self._actions(self._places[number]))
                 needed[number] = {one.path for one in (*before, *after)}
         paths = sorted(set().union(*needed.values()))
         sizes = existing_sizes(self._log.store, paths, self._log.runtime, parallelism=4)

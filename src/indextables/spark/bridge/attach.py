@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakSet
 
-from indextables.spark.bridge import rows, searches, statements, streams, tables
+from indextables.spark.bridge import changes, rows, searches, statements, streams, tables
 from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.errors import remember
 from indextables.spark.jvm import CATALOG
@@ -26,6 +26,7 @@ _SESSIONS = 64
 
 _ANSWERS: Mapping[str, Callable[[JvmRequest], dict[str, Any]]] = {
     "alter": tables.alter,
+    "changes": changes.changes,
     "compare": searches.compare,
     "create": tables.create,
     "describe": tables.describe,

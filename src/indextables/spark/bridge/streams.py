@@ -11,8 +11,10 @@ from indextables.errors import TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.model.actions import MetadataAction
 from indextables.ops.delta.scan import require_schema
+from indextables.ops.read.changes import plan_versions
 from indextables.ops.table_settings import require_parquet
 from indextables.spark.bridge.request import JvmRequest
+from indextables.spark.read.changes import frame_of_commits
 from indextables.spark.requests import OWN_SCHEMA
 from indextables.spark.stream.frame import batch_frame
 from indextables.spark.stream.offset import StreamOffset
@@ -33,7 +35,10 @@ def open_stream(request: JvmRequest) -> dict[str, Any]:
         require_schema(snapshot)
     else:
         require_parquet(snapshot)
-    no_rows = batch_frame(request.spark, snapshot.with_files(()), stream.settings)
+    if stream.has_changes:
+        no_rows = frame_of_commits(request.spark, snapshot, {}, plan_versions(snapshot, 0, 0), [])
+    else:
+        no_rows = batch_frame(request.spark, snapshot.with_files(()), stream.settings)
     mapping = snapshot.metadata.column_mapping
     return {
         "schema": str(no_rows._jdf.schema().json()),
@@ -62,12 +67,12 @@ def batch(request: JvmRequest) -> dict[str, Any]:
     """The plan of the rows between two offsets."""
     text = request.arguments.get("start")
     stream = _stream(request)
-    snapshot = stream.batch(
-        None if text is None else StreamOffset.of_text(text),
-        StreamOffset.of_text(request.arguments["end"]),
-        _columns(request),
-    )
-    frame = batch_frame(request.spark, snapshot, stream.settings)
+    start = None if text is None else StreamOffset.of_text(text)
+    end, columns = StreamOffset.of_text(request.arguments["end"]), _columns(request)
+    if stream.has_changes:
+        frame = stream.changes(start, end, columns)
+    else:
+        frame = batch_frame(request.spark, stream.batch(start, end, columns), stream.settings)
     request.objects["plan"] = frame._jdf.queryExecution().analyzed()
     return {}
 

@@ -28,6 +28,7 @@ from indextables.spark.delta.scan import logical_schema
 from indextables.spark.hadoop import package_of
 from indextables.spark.load import load_table
 from indextables.spark.options import READ_KEYS, WRITE_KEYS, settings_for
+from indextables.spark.read.changes import change_struct, reads_changes, require_own
 from indextables.spark.read.frame import nullable_schema, reading_way, statement_frame
 from indextables.spark.read.planner import conjunction
 from indextables.spark.read.version import snapshot_of
@@ -59,10 +60,15 @@ def describe(request: JvmRequest) -> dict[str, Any]:
         configuration = snapshot.metadata.configuration
         properties = {key: value for key, value in configuration.items() if value is not None}
     comment = snapshot.metadata.description
+    partitions = list(snapshot.partition_columns)
+    if reads_changes(request.settings):
+        require_own(snapshot)
+        partitions, schema = [], change_struct(snapshot).json()
+        more = {"readOnly": True, "derived": True}
     return {
         "path": request.path,
         "schema": schema,
-        "partitions": list(snapshot.partition_columns),
+        "partitions": partitions,
         "version": snapshot.version,
         "id": snapshot.table_id,
         "properties": {**properties, **({} if comment is None else {"comment": comment})},
@@ -75,6 +81,8 @@ def refuse_change(request: JvmRequest) -> dict[str, Any]:
     snapshot = snapshot_of(request.spark, request.path, request.settings)
     if isinstance(snapshot, ForeignRows):
         require_parquet(snapshot.own)
+    if reads_changes(request.settings):
+        raise CommandError(f"{request.arguments['statement']}: changes of a table can be read, not written")
     raise read_only(request.path, str(request.arguments["statement"]))
 
 

@@ -4,8 +4,9 @@ A stream begins with the whole table as it is, then follows its commits; `starti
 and `startingTimestamp` begin with a commit instead. Commits that only rearrange rows
 (`dataChange` false, as a merge writes) are passed over. A commit that removes rows cannot be
 told to a stream and is an error, unless `ignoreDeletes` or `skipChangeCommits` says to pass
-over it. A repaired log, or that of a table made anew at the same place, counts its versions
-from 0 again: a stream that meets one stops.
+over it. With `readChangeFeed` a stream has the changes of commits in the place of new rows: the table
+as it is comes as inserts, and a commit is never divided. A repaired log, or that of a table made
+anew at the same place, counts its versions from 0 again: a stream that meets one stops.
 
 `StreamSource.java` asks how far the next batch goes and which files it has; tables of ours
 and of Delta differ only in how a commit is read.
@@ -24,12 +25,15 @@ from indextables.log.delta.history import delta_timeline
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.history import Timeline, first_since, moment_of
 from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, MetadataAction, RemoveAction
 from indextables.model.column_mapping import column_names, stored_names_of
 from indextables.ops.foreign_rows import ForeignRows
+from indextables.ops.read.changes import ChangeReader, plan_versions
 from indextables.ops.table_settings import require_parquet
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import STREAM_READ_KEYS, CallSettings, settings_for, split
+from indextables.spark.read.changes import frame_of_commits, require_own
 from indextables.spark.read.version import snapshot_of
 from indextables.spark.stream.offset import StreamOffset
 
@@ -58,9 +62,19 @@ class TableStream:
             settings = CallSettings(split(options, STREAM_READ_KEYS)[0], table)
         stream = cls(spark, path, settings)
         _ = stream._starting_version, stream._starting_ms, stream._limits
-        stream.settings.flag("skipChangeCommits")
-        stream.settings.flag("ignoreDeletes")
+        passed_over = [key for key in ("skipChangeCommits", "ignoreDeletes") if stream.settings.flag(key)]
+        if stream.has_changes and passed_over:
+            raise OptionError(
+                f"options {passed_over[0]!r} and 'readChangeFeed' cannot be used together: changes have the "
+                "rows that commits removed",
+                key=passed_over[0],
+            )
         return stream
+
+    @cached_property
+    def has_changes(self) -> bool:
+        """Whether the rows of the stream are changes."""
+        return self.settings.flag("readChangeFeed")
 
     @cached_property
     def newest(self) -> Snapshot:
@@ -69,6 +83,8 @@ class TableStream:
         if isinstance(snapshot, ForeignRows):
             # Whoever wants a stream of the rows has it from the source.
             require_parquet(snapshot.own)
+        if self.has_changes:
+            require_own(snapshot)
         return snapshot
 
     def next_end(
@@ -97,6 +113,30 @@ class TableStream:
         else:
             adds = list(self._between(begin, end, columns))
         return self.newest.with_columns_of(columns.metadata).with_files(adds)
+
+    def changes(self, start: StreamOffset | None, end: StreamOffset, columns: Columns) -> Any:
+        """The changes between two offsets, as a DataFrame."""
+        begin = self._beginning(end) if start is None else start.place()
+        self._require_same(begin)
+        snapshot = self.newest.with_columns_of(columns.metadata)
+        if begin.whole:
+            reader = self._reader(begin.version, begin.version)
+            files = self._whole_files(begin)[begin.index : end.index if end.whole else None]
+            commits = [replace(reader.files(begin.version), operation=None, before=(), after=tuple(files))]
+        else:
+            reader = self._reader(begin.version, end.version - 1)
+            commits = [reader.files(version) for version in range(begin.version, end.version)]
+        return frame_of_commits(
+            self.spark, snapshot, self.settings.table,
+            plan_versions(snapshot, begin.version, max(begin.version, end.version - 1)), commits,
+        )  # fmt: skip
+
+    def _reader(self, first: int, last: int) -> ChangeReader:
+        return ChangeReader(self._log, plan_versions(self.newest, first, last))
+
+    @property
+    def _log(self) -> TransactionLog:
+        return open_log(self.spark, self.path, self.settings.table)
 
     def _first(self) -> StreamOffset:
         """Where a new query begins."""
@@ -148,7 +188,7 @@ class TableStream:
         snapshot = self.newest
         if isinstance(snapshot, DeltaSnapshot):
             return delta_timeline(snapshot.source, snapshot.metadata.configuration)
-        return open_log(self.spark, self.path, self.settings.table).timeline()
+        return self._log.timeline()
 
     @property
     def _limits(self) -> _Limits:
@@ -167,16 +207,34 @@ class TableStream:
         if begin.whole:
             if not limits:
                 return begin.following()
-            files = self._whole_files(begin)
+            files: Sequence[AddAction] = self._whole_files(begin)
             taken = room.take(self._keyed(files[begin.index :]))
             end = replace(begin, index=begin.index + taken)
             return begin.following() if end.index == len(files) else end
         offset = begin
+        if self.has_changes:
+            return self._advanced_by_commits(begin, newest, room, columns)
         while offset.version <= newest:
             files = self._added(offset.version, columns)
             taken = room.take(self._keyed(files[offset.index :]))
             if offset.index + taken < len(files):
                 return replace(offset, index=offset.index + taken)
+            offset = offset.following()
+        return offset
+
+    def _advanced_by_commits(
+        self, begin: StreamOffset, newest: int, room: _Room, columns: Columns
+    ) -> StreamOffset:
+        """The same for changes. A commit is never divided: one beyond the limits is a batch by itself."""
+        reader, offset = self._reader(begin.version, newest), begin
+        while offset.version <= newest:
+            version = offset.version
+            columns.require_unchanged(self._actions(version), version, self.newest.store.uri)
+            commit = reader.files(version)
+            files = [*commit.before, *commit.after]
+            taken = room.take(((version, at), file.size or 0) for at, file in enumerate(files))
+            if taken < len(files) and offset != begin:
+                return offset
             offset = offset.following()
         return offset
 
@@ -226,7 +284,7 @@ class TableStream:
     def _actions(self, version: int) -> Sequence[Action]:
         snapshot = self.newest
         if not isinstance(snapshot, DeltaSnapshot):
-            return open_log(self.spark, self.path, self.settings.table).read_version(version)
+            return self._log.read_version(version)
         try:
             return snapshot.source.read_commit(snapshot.source.commit_file(version))
         except NotFoundError as gone:

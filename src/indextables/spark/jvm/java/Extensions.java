@@ -13,7 +13,7 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
 
   public static synchronized void install(SparkSessionExtensions extensions) {
     if (!DONE.add(extensions)) return;
-    SearchCall.register(null);
+    SearchCall.register(null, null);
     extensions.injectParser(new SearchParser.Made());
     extensions.injectResolutionRule(new StarRule.Made()); // until 4.0
     extensions.injectPostHocResolutionRule(new RowCounts.Made());
@@ -27,7 +27,7 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
   /** What a session that runs already does not ask its extensions for any more. */
   public static void teach(org.apache.spark.sql.classic.SparkSession session) {
     install(session.extensions());
-    SearchCall.register(session.sessionState().functionRegistry());
+    SearchCall.register(session.sessionState().functionRegistry(), session.sessionState().tableFunctionRegistry());
     SearchParser.teach(session);
     RowCounts.teach(session);
     StarRule.teach(session); // until 4.0

@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * An optimizer rule that runs before Spark plans its scans.
@@ -162,7 +163,13 @@ public class PlanningRule extends Rule {
   private static LogicalPlan scans(LogicalPlan plan) {
     if (plan instanceof DataSourceV2Relation) {
       Object table = CaseClasses.field(plan, "table");
-      if (table instanceof VersionTable) return relation((VersionTable) table, ((VersionTable) table).relation(null), plan.output(), false);
+      if (table instanceof VersionTable) {
+        // The columns of the relation are those of rows: the option came too late for it.
+        if (((CaseInsensitiveStringMap) CaseClasses.field(plan, "options")).getBoolean("readChangeFeed", false)) {
+          throw new UnsupportedOperationException(table + ": read the changes of a named table with table_changes('name', first), or by its path with load(path)");
+        }
+        return relation((VersionTable) table, ((VersionTable) table).relation(null), plan.output(), false);
+      }
       if (table instanceof RowLevelOperationTable && ((RowLevelOperationTable) table).operation() instanceof VersionTable.Operation) {
         VersionTable.Operation operation = (VersionTable.Operation) ((RowLevelOperationTable) table).operation();
         return relation(operation.table, operation.target(), plan.output(), false);

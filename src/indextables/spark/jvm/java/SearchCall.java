@@ -6,6 +6,9 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase;
+import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry;
+import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry$;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.types.*;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -24,28 +27,31 @@ final class SearchCall {
 
   private SearchCall() { }
 
-  /** Makes the functions known: to a running session by its registry, to views and later sessions as built-in ones. */
-  static void register(FunctionRegistry session) {
+  /** Makes the functions known: to a running session by its registries, to views and later sessions as built-in ones. */
+  static void register(FunctionRegistry session, TableFunctionRegistry ofTables) {
     register(session, SEARCH, new Builder(SEARCH, DataTypes.BooleanType, 2));
     register(session, ALL, new Builder(ALL, DataTypes.BooleanType, 2));
     register(session, SCORE, new Builder(SCORE, DataTypes.FloatType, 1));
     register(session, HIGHLIGHT, new Builder(HIGHLIGHT, DataTypes.StringType, 2));
     String[] names = new String[] {"search", "isearch", SearchFunction.OWN + "search", SearchFunction.OWN + "isearch"};
     for (int i = 0; i < names.length; i++) register(session, names[i], new SearchFunction.Builder(names[i]));
+    ExpressionInfo info = new ExpressionInfo(ChangesFunction.class.getName(), ChangesFunction.NAME);
+    register(TableFunctionRegistry$.MODULE$.builtin(), "range", ChangesFunction.NAME, info, new ChangesFunction());
+    if (ofTables != null) register(ofTables, "range", ChangesFunction.NAME, info, new ChangesFunction());
   }
 
   private static void register(FunctionRegistry session, String name, scala.Function1 builder) {
     ExpressionInfo info = new ExpressionInfo(ScalaUDF.class.getName(), name);
     FunctionRegistry builtin = FunctionRegistry$.MODULE$.builtin();
-    register(builtin, name, info, builder);
-    if (session != null && session != builtin) register(session, name, info, builder);
+    register(builtin, "upper", name, info, builder);
+    if (session != null && session != builtin) register(session, "upper", name, info, builder);
   }
 
   /** Under a name like that of Spark's own functions, which some versions qualify. */
-  private static void register(FunctionRegistry registry, String name, ExpressionInfo info, scala.Function1 builder) {
+  private static void register(FunctionRegistryBase registry, String own, String name, ExpressionInfo info, scala.Function1 builder) {
     for (scala.collection.Iterator i = registry.listFunction().iterator(); i.hasNext();) {
       FunctionIdentifier like = (FunctionIdentifier) i.next();
-      if (!like.funcName().equals("upper")) continue;
+      if (!like.funcName().equals(own)) continue;
       FunctionIdentifier identifier = (FunctionIdentifier) CaseClasses.copy(like, new Object[] {"funcName", name});
       if (!registry.functionExists(identifier)) registry.registerFunction(identifier, info, builder);
       return;
