@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 import msgspec
+from msgspec.structs import astuple
 
 from indextables.errors import CorruptLogError
 from indextables.log.delta.paths import ADVICE, decode_path, key_path
@@ -27,6 +28,7 @@ _NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 _LONG = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _INT = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 _REST = ("protocol", "metaData", "txn", "commitInfo")
+_NO_REST = [None] * len(_REST)
 # Engines whose maximum is NaN if the column holds NaN. Others, such as delta-rs, ignore NaN.
 _COUNT_NAN = ("Apache-Spark/", "Databricks-Runtime/")
 
@@ -166,16 +168,15 @@ def _quickly(data: bytes, engine: str | None) -> list[Action]:
     lines = _LINES.decode_lines(data)
     engine = next((line.commitInfo.get("engineInfo") for line in lines if line.commitInfo), engine)
     kind = _CountingNan if str(engine).startswith(_COUNT_NAN) else DeltaAdd
-    for line in lines:
+    for add, remove, *rest in map(astuple, lines):
         # One line per action is the rule, but a line may hold several. A file is removed before it is added.
-        if line.remove is not None:
-            actions.append(lazy_action(DeltaRemove, decode_path(line.remove.path), line.remove))
-        if line.add is not None:
-            actions.append(lazy_action(kind, decode_path(line.add.path), line.add))
-        if line.commitInfo is None and line.protocol is line.metaData is line.txn is None:
+        if remove is not None:
+            actions.append(lazy_action(DeltaRemove, decode_path(remove.path), remove))
+        if add is not None:
+            actions.append(lazy_action(kind, decode_path(add.path), add))
+        if rest == _NO_REST:
             continue
-        for key in _REST:
-            body = getattr(line, key)
+        for key, body in zip(_REST, rest, strict=True):
             action = None if body is None else action_from_wire(key, body)
             if action is not None:
                 actions.append(action)

@@ -89,7 +89,9 @@ class DeltaColumnarEngine:
         pieces, inline = work.pieces()
         tail = work.tail()
         loads = work.tasks(pieces)
-        loads += [work.in_memory(inline, base=True), work.in_memory(tail, base=False)]
+        # What is empty costs as many calls of Arrow as what is not; one result is needed for its columns.
+        loads += [work.in_memory(inline, base=True)] if inline.num_rows else []
+        loads += [work.in_memory(tail, base=False)] if tail.num_rows or not loads else []
         results = list(in_threads(lambda load: load(), loads, default_parallelism()))
         files = pa.concat_tables(part.files for part in results)
         metrics = PruneMetrics(reasons=pa.array([], pa.string()) if request.explain else None)

@@ -88,18 +88,22 @@ def reduce_tail(
     ids: dict[str, int] = dict(start.table_ids) if start else {}
     bare = start.bare if start else None
     commit_ids: dict[int, str] = dict(start.commit_ids) if start else {}
+    key = dialect.key
     for number, actions in commits:
         version, info = number, None
         for action in actions:
+            # Nearly all actions are these two, and a pattern costs more than the question it stands for.
+            if isinstance(action, AddAction):
+                name = key(action)
+                adds[name] = action
+                removed.discard(name)
+                continue
+            if isinstance(action, RemoveAction):
+                name = key(action)
+                adds.pop(name, None)
+                removed.add(name)
+                continue
             match action:
-                case AddAction():
-                    name = dialect.key(action)
-                    adds[name] = action
-                    removed.discard(name)
-                case RemoveAction():
-                    name = dialect.key(action)
-                    adds.pop(name, None)
-                    removed.add(name)
                 case ProtocolAction():
                     protocol = action
                 case MetadataAction():

@@ -347,7 +347,11 @@ def _cut_out(values: list[Any], leaves: Sequence[TypedPath], path: Path, guarded
             ]
         else:
             follow = operator.attrgetter(f"f{heads.index(head)}")
-            values = [None if value is None else follow(value) for value in values]
+            try:
+                values = list(map(follow, values))
+            except AttributeError:
+                # A document, or an object in it, is not there.
+                values = [None if value is None else follow(value) for value in values]
     return values
 
 
