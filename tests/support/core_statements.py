@@ -71,7 +71,10 @@ CORE = [
         since="4.0",
         older=refused("ALTER TABLE {t} ALTER COLUMN id TYPE BIGINT", "Spark 3.5 does not read"),
     ),
-    refused("ALTER TABLE {t} DROP COLUMN extra", "cannot be renamed or dropped"),
+    said("ALTER TABLE {t} RENAME COLUMN extra TO more", [], "ALTER TABLE"),
+    said("ALTER TABLE {t} DROP COLUMN more", [], "ALTER TABLE"),
+    said("ALTER TABLE {t} ADD COLUMNS (extra INT COMMENT 'another one')", [], "ALTER TABLE"),
+    refused("ALTER TABLE {t} DROP COLUMN day", "partitioned by it"),
     in_full("INSERT INTO {t} (id, day, extra) VALUES (500, 'a', 1)", "{t}", "(500, 'a', NULL, 7, 1)"),
     said("SELECT id, extra FROM {t} WHERE id > 8 ORDER BY id", [(9, None), (500, 1)]),
     said(

@@ -31,6 +31,11 @@ def names_of(metadata: MetadataAction) -> ColumnNames | None:
     return ColumnNames(tuple(names.items()))
 
 
+def all_stored_names(metadata: MetadataAction) -> dict[str, str]:
+    """The stored name of every column of a version, which is its own in a table that never renamed one."""
+    return stored_names_of(metadata) or {name: name for name in column_names(metadata)}
+
+
 def stored_names_of(metadata: MetadataAction) -> dict[str, str] | None:
     """The stored name of every column of a version; None of a table that never renamed or dropped one."""
     mapping = metadata.column_mapping

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import CommandError, SchemaError, TableError
+from indextables.errors import CommandError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.table_kind import TableKind, read_only
 from indextables.ops.delta.describe import properties as delta_properties
@@ -266,12 +266,6 @@ def alter(request: JvmRequest) -> dict[str, Any]:
         fields["column"] = tuple(fields.get("column") or ())
         if fields["kind"] == "UpdateColumnType":
             check_retyped(fields["column"])
-        if fields["kind"] in {"RenameColumn", "DeleteColumn"}:
-            raise SchemaError(
-                f"{request.path}: a column cannot be renamed or dropped in Spark yet. In Python "
-                "Table.rename_column and Table.drop_column do it; Spark refuses the table from then on",
-                column=".".join(fields["column"]),
-            )
         changes.append(TableChange(**fields))
     return {"version": run_alter(request.log(), changes)}
 

@@ -24,6 +24,7 @@ from indextables.companion.snapshot import CompanionSnapshot
 from indextables.companion.source import Source
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import DELETION_VECTORS, has_feature
+from indextables.model.column_mapping import all_stored_names
 from indextables.model.names import quoted_name
 from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.read.arguments import column_names
@@ -35,7 +36,6 @@ from indextables.spark.read.filters import filtered
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame, read_options
 from indextables.spark.read.source_planner import SourcePlanner
-from indextables.spark.read.version import with_own_names
 from indextables.spark.requests import ReadRequest
 
 if TYPE_CHECKING:
@@ -95,7 +95,6 @@ def version_frame(
     spark: Any, snapshot: Snapshot, settings: CallSettings, way: str, columns: Sequence[str] | None
 ) -> Any:
     """A DataFrame over one version, read the given way."""
-    with_own_names(snapshot)
     names = None if columns is None else column_names(snapshot, columns)
     if way == "arrow":
         if not is_connect(spark) and not isinstance(snapshot, ForeignRows):
@@ -223,7 +222,10 @@ def _native(
     spec = _relation_spec(snapshot, settings, identity, shown)
     engine = settings.call.get("engine", "auto")
     files = None if only is None else dict.fromkeys(only)
-    planner = TablePlanner(spark, uri, snapshot.table_id, version, settings.table, engine, files)
+    stored_names = all_stored_names(snapshot.metadata) if refresh else {}
+    planner = TablePlanner(
+        spark, uri, snapshot.table_id, version, settings.table, engine, files, stored_names=stored_names
+    )
     if only is not None:
         spec = replace(spec, identity=f"{identity} {uuid.uuid4()}")
         return native_frame(spark, spec, planner)

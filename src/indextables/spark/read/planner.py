@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import TableError
 from indextables.log import scans
+from indextables.model.column_mapping import all_stored_names
 from indextables.ops.counting.aggregation import Aggregate, Aggregation, column_of, key_of
 from indextables.ops.counting.run import from_log_alone
 from indextables.ops.read.matching import live_lengths
@@ -51,6 +52,8 @@ class TablePlanner:
     """If set, files with this many rows are enough, whichever they are."""
     fixed: Snapshot | None = None
     """If set, what is read instead of a version of the log: the files of a stream's batch."""
+    stored_names: Mapping[str, str] = field(default_factory=dict)
+    """Of the newest version: the names under which Spark looks for its columns in files."""
 
     def snapshot(self) -> Snapshot:
         """The version to read now."""
@@ -62,6 +65,14 @@ class TablePlanner:
             raise TableError(
                 f"{self.uri} is no longer the table this DataFrame was loaded from: it has been deleted "
                 "and created again. Load it again.",
+                uri=self.uri,
+            )
+        stored_names = all_stored_names(snapshot.metadata) if self.stored_names else {}
+        gone = [name for name, stored in self.stored_names.items() if stored_names.get(name) != stored]
+        if gone:
+            raise TableError(
+                f"{self.uri}: since this DataFrame or view was made, the columns {', '.join(gone)} were "
+                f"renamed or dropped, in version {snapshot.version} or before. Load it, or make it, again.",
                 uri=self.uri,
             )
         return snapshot

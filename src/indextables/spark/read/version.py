@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from indextables.companion.opening import open_version, require_companion_of
-from indextables.errors import NotATableError, TableError
+from indextables.errors import NotATableError
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.log.history import moment_of
 from indextables.log.table_kind import TableKind
@@ -25,17 +25,6 @@ def resolve_read(spark: Any, request: ReadRequest) -> tuple[CallSettings, Snapsh
     return settings, snapshot_of(spark, request.path, settings)
 
 
-def with_own_names(snapshot: Snapshot) -> Snapshot:
-    """The same version; an error if a column of it was renamed or dropped, which Spark does not read yet."""
-    if snapshot.metadata.column_mapping is None:
-        return snapshot
-    raise TableError(
-        f"{snapshot.store.uri} has columns that were renamed or dropped (protocol feature columnMapping). "
-        "This version of IndexTables does not read or write it in Spark; in Python Table.open does.",
-        uri=snapshot.store.uri,
-    )
-
-
 def snapshot_of(spark: Any, path: str, settings: CallSettings) -> Snapshot:
     """The version that the options of a read refer to; the log shows whether it is ours or Delta's.
 
@@ -48,7 +37,7 @@ def snapshot_of(spark: Any, path: str, settings: CallSettings) -> Snapshot:
     try:
         # The newest version is planned from here on, so it has to be there: what was newest some seconds ago
         # may have been cleaned away by another process.
-        return with_own_names(open_version(log, version, moment, max_staleness_s=0))
+        return open_version(log, version, moment, max_staleness_s=0)
     except NotATableError as other:
         if other.fields.get("kind") is not TableKind.DELTA:
             raise

@@ -6,18 +6,22 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from indextables.errors import Error
+from indextables.model.column_mapping import all_stored_names
 from indextables.model.names import quoted_name
 from indextables.spark.load import load_table
 from indextables.spark.options import is_connect
 from indextables.spark.read.frame import LoadedTable, recall
 from indextables.spark.read.version import resolve_read
 from indextables.spark.requests import ReadRequest
+
+if TYPE_CHECKING:
+    from indextables.log.snapshot import Snapshot
 
 _WRAPPERS = ("View", "SubqueryAlias")
 _PATH_PARTS = 2
@@ -33,7 +37,8 @@ class _NamedView:
     request: ReadRequest
     uri: str
     version: int
-    schema: str
+    columns: tuple[str, Mapping[str, str]]
+    """The schema, and the stored names of its columns."""
     shared: bool
     fixed: bool
     """Whether it has a fixed list of files and must be recreated for every version."""
@@ -65,7 +70,7 @@ def register_view(frame: Any, view: TableView, request: ReadRequest | None = Non
         _, snapshot = resolve_read(spark, request)
         whole = is_connect(spark) or table_of_frame(frame) is None
         named = _NamedView(
-            request, snapshot.store.uri, snapshot.version, snapshot.metadata.schema_string, view.shared, whole
+            request, snapshot.store.uri, snapshot.version, _columns_of(snapshot), view.shared, whole
         )
         with _lock:
             _named_views.setdefault(spark, {})[view.name.lower()] = named
@@ -74,7 +79,7 @@ def register_view(frame: Any, view: TableView, request: ReadRequest | None = Non
 def refresh_named(spark: Any, text: str) -> None:
     """Renew the views that a statement names, where what they hold is no longer the newest.
 
-    A view over our file index finds new files by itself and is renewed when the schema has grown. On
+    A view over our file index finds new files by itself and is renewed when its columns have changed. On
     Connect, and of a Delta table with deletion vectors or mapped columns, it holds the files of one
     moment, and is renewed with every version.
     """
@@ -91,9 +96,14 @@ def refresh_named(spark: Any, text: str) -> None:
             elif is_connect(spark):
                 raise
             continue
-        stale = view.version != newest.version if view.fixed else view.schema != newest.metadata.schema_string
+        stale = view.version != newest.version if view.fixed else view.columns != _columns_of(newest)
         if stale and _is_still(spark, name, view):
             register_view(load_table(spark, view.request), TableView(name, True, view.shared), view.request)
+
+
+def _columns_of(snapshot: Snapshot) -> tuple[str, Mapping[str, str]]:
+    """What a view is made of: a column that is dropped and added again is another one."""
+    return snapshot.metadata.schema_string, all_stored_names(snapshot.metadata)
 
 
 def names_a_view(spark: Any, text: str) -> bool:

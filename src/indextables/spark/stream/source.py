@@ -27,7 +27,7 @@ from indextables.log.history import Timeline, first_since, moment_of
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, MetadataAction, RemoveAction
-from indextables.model.column_mapping import column_names, stored_names_of
+from indextables.model.column_mapping import all_stored_names, stored_names_of
 from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.read.changes import ChangeReader, plan_versions
 from indextables.ops.table_settings import require_parquet
@@ -323,7 +323,7 @@ class Columns:
         for action in actions:
             if isinstance(action, MetadataAction):
                 stored = stored_names_of(action) or {}
-                own = _stored(self.metadata)
+                own = all_stored_names(self.metadata)
                 moved = [name for name in own if stored and stored.get(name) != own[name]]
                 if moved:
                     raise TableError(
@@ -339,11 +339,6 @@ class Columns:
                         "query again from its checkpoint to read them.",
                         version=version,
                     )
-
-
-def _stored(metadata: MetadataAction) -> dict[str, str]:
-    """The stored names of the columns."""
-    return stored_names_of(metadata) or {name: name for name in column_names(metadata)}
 
 
 @dataclass(frozen=True, slots=True)

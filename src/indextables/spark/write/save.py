@@ -28,7 +28,6 @@ from indextables.ops.write.rows import WritePlan, effective
 from indextables.options import Options
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import WRITE_KEYS, CallSettings, settings_for
-from indextables.spark.read.version import with_own_names
 from indextables.spark.read.views import tables_in_frame
 from indextables.spark.requests import WriteRequest
 from indextables.spark.versions import arrow_of_frame
@@ -54,7 +53,7 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
         order = replace(order, expected_version=save.first_version(request.mode))
     frame = _without_void(frame, snapshot)
     options = effective(snapshot, settings.options())
-    plan = planned(with_own_names(snapshot), schema_of(frame), options, order)
+    plan = planned(snapshot, schema_of(frame), options, order)
     where = None if order.where is None else condition(order.where, snapshot.schema, options)
     if order.overwrite and order.expected_version is None:
         order = replace(order, expected_version=_reads_version(frame, snapshot))

@@ -67,20 +67,42 @@ public class SplitFormat extends ParquetFileFormat {
     return new StructType((StructField[]) fields.toArray(new StructField[0]));
   }
 
-  /** The filters for which Parquet's statistics can be asked: those on columns that have their own names. Spark repeats every filter. */
+  /** The filters for which Parquet's statistics can be asked, under the names that the files have. Spark repeats every filter. */
   private static Seq stored(Seq filters, java.util.Map named) {
+    if (named.get(MAPPED) == null) return filters;
     ArrayList left = new ArrayList();
     for (int i = 0; i < filters.length(); i++) {
-      Filter filter = (Filter) filters.apply(i);
-      String[] columns = filter.references();
-      boolean isOwn = true;
-      for (int j = 0; j < columns.length; j++) {
-        Object name = named.get(STORED + columns[j]);
-        isOwn = isOwn && (name == null ? named.get(MAPPED) == null : name.equals(columns[j]));
-      }
-      if (isOwn) left.add(filter);
+      Filter filter = stored((Filter) filters.apply(i), named);
+      if (filter != null) left.add(filter);
     }
-    return left.size() == filters.length() ? filters : CaseClasses.seq(left);
+    return CaseClasses.seq(left);
+  }
+
+  /** A filter under stored names; null if a part of it is about anything but a column by its plain name. */
+  private static Filter stored(Filter filter, java.util.Map named) {
+    scala.Product product = (scala.Product) filter;
+    Object[] values = new Object[product.productArity()];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = product.productElement(i);
+      if (values[i] instanceof Filter) values[i] = stored((Filter) values[i], named);
+      // The first value of every filter that is not made of others is its column.
+      else if (i == 0) values[i] = storedName((String) values[i], named);
+      if (values[i] == null && (i == 0 || product.productElement(i) instanceof Filter)) return null;
+    }
+    try {
+      return (Filter) filter.getClass().getConstructors()[0].newInstance(values);
+    } catch (ReflectiveOperationException e) {
+      return null;
+    }
+  }
+
+  /** The stored name of a column as filters have it: in backticks unless it is a plain word. Null for a field inside a column. */
+  private static String storedName(String column, java.util.Map named) {
+    boolean isQuoted = column.length() > 1 && column.startsWith("`") && column.endsWith("`");
+    if (!isQuoted && column.indexOf('.') >= 0) return null;
+    Object name = named.get(STORED + (isQuoted ? column.substring(1, column.length() - 1).replace("``", "`") : column));
+    if (name == null || ((String) name).matches("[a-zA-Z_][a-zA-Z0-9_]*")) return (String) name;
+    return "`" + ((String) name).replace("`", "``") + "`";
   }
 
   /** Not those of Parquet's reader alone: code that is generated for them would not take others. */

@@ -88,7 +88,7 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
 
   public Transform[] partitioning() {
     Transform[] transforms = new Transform[look().partitions.length];
-    for (int i = 0; i < transforms.length; i++) transforms[i] = Expressions.identity(partitions[i]);
+    for (int i = 0; i < transforms.length; i++) transforms[i] = Expressions.identity("`" + partitions[i].replace("`", "``") + "`");
     return transforms;
   }
 
