@@ -176,6 +176,8 @@ def test_renamed_columns_are_read_and_written(spark, path):
         ("0", "old", 500, 0, None), ("1", "old", 500, 0, None), ("7", "new", 10, 10, 1000),
     ]  # fmt: skip
     assert spark.sql(f"SELECT sum(n) AS s FROM {t} VERSION AS OF 1").first()["s"] == 499500
+    changes = spark.sql(f"SELECT count(message) AS old, count(n) AS new FROM table_changes('{path}', 1, 6)")
+    assert tuple(changes.first()) == (1010, 10)
     assert tuple(spark.sql(f"UPDATE {t} SET message = 'changed' WHERE id IN (3, 1003)").first()) == (2,)
     assert tuple(spark.sql(f"DELETE FROM {t} WHERE n = 1004").first()) == (1,)
     merged = spark.sql(

@@ -41,7 +41,9 @@ CORE = [
     ),
     said("SELECT a.id FROM {t} a JOIN {t} b ON a.id = b.id + 1 ORDER BY a.id", [(2,), (3,), (4,)]),
     said("SELECT count(*) FROM {t} VERSION AS OF 1", [(2,)]),
-    said("SELECT _change_type, id FROM table_changes('{t}', 1, 1) ORDER BY id", [("insert", 1), ("insert", 2)]),
+    said(
+        "SELECT _change_type, id FROM table_changes('{t}', 1, 1) ORDER BY id", [("insert", 1), ("insert", 2)]
+    ),
     said("SELECT count(*) FROM {q}`{last}@v2`", [(3,)], named=True),
     said("SHOW PARTITIONS {t}", [("day=a",), ("day=b",), ("day=e",)], named=True),
     said("DELETE FROM {t} WHERE id IN (SELECT max(id) FROM {t})", [(1,)], "DELETE"),
