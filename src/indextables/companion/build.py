@@ -1,20 +1,22 @@
 """Builds companion splits: an index over the rows of some files of a source, and the map of these files.
 
-A split is an empty Parquet file with the index and the source map between its pages and its footer, so
-whatever opens splits by their footers opens it. Rows that a deletion vector hides are indexed too: the
-vector may change, and it is the vector of the version that is read that hides them.
+A split is an empty Parquet file with the page maps of the files, the index and the source map before its
+footer, so whatever opens splits by their footers opens it. Rows that a deletion vector hides are indexed
+too: the vector may change, and it is the vector of the version that is read that hides them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from indextables.companion.pages import find_pages
 from indextables.companion.settings import CompanionSettings, own_schema
 from indextables.companion.source import Source, SourceFile, SourceFiles
 from indextables.companion.source_map import CoveredFile, SourceMap, coverage_tags
@@ -28,14 +30,16 @@ from indextables.model.actions import AddAction
 from indextables.model.stats import FileStats
 from indextables.ops.delta.data_file import RowReader, group_rows
 from indextables.options import Options
-from indextables.split.layout import SplitManifest, finish
+from indextables.split.layout import MAGIC, SplitManifest, finish
 from indextables.split.write.build import publish
 from indextables.split.write.writer import Finished, footer_of
+from indextables.storage.checksum import crc32
 from indextables.storage.scratch import scratch_directory
 from indextables.storage.store import Store, StoreSpec, open_store
 
 SOURCE_MAP = "source map"
-"""The name of the source map in the list of component sizes."""
+PAGE_MAPS = "page maps"
+"""The names of the source map and of the page maps in the list of component sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +91,13 @@ def build_split(
     """Index some files, here or on an executor, and put the split into the store of the companion."""
     reader = RowReader(source.columns, form.names)
     builder = IndexBuilder(form.spec, form.schema)
-    covered, ends = [], [0]
+    covered, ends, page_maps = [], [0], []
     for item in items:
         with_hidden = replace(item.file, vector=None)
         groups = group_rows(source.store, with_hidden)
         for table in reader.rows(source.store, with_hidden):
             builder.add(pa.Table.from_arrays(table.columns, schema=form.schema))
+        page_maps.append(find_pages(source.store, with_hidden, groups))
         source.require_unchanged(item)
         ends.append(builder.rows)
         if sum(groups) != ends[-1] - ends[-2]:
@@ -103,20 +108,36 @@ def build_split(
         msgspec.structs.replace(file, tokens={column: counts[at] for column, counts in tokens.items()})
         for at, file in enumerate(covered)
     )
-    return write_split(place, form, builder.finish(), SourceMap(files))
+    return write_split(place, form, builder.finish(), files, page_maps)
 
 
-def write_split(place: SplitPlace, form: IndexForm, index: BuiltIndex, source_map: SourceMap) -> AddAction:
-    """Put an index and its source map into the companion's store, as a split."""
+def write_split(
+    place: SplitPlace,
+    form: IndexForm,
+    index: BuiltIndex,
+    files: Sequence[CoveredFile],
+    page_maps: Sequence[bytes | memoryview | None],
+) -> AddAction:
+    """Put an index and the maps of its files into the companion's store, as a split."""
+    maps = [data or b"" for data in page_maps]
+    starts = accumulate(map(len, maps), initial=len(MAGIC))
+    source_map = SourceMap(
+        tuple(
+            msgspec.structs.replace(file, pages=(start, len(one), crc32(one)) if one else None)
+            for file, start, one in zip(files, starts, maps, strict=False)
+        )
+    )
     data = source_map.to_bytes()
     with scratch_directory("build") as directory:
         path = str(Path(directory, "index.parquet"))
         pq.ParquetWriter(path, form.schema.remove_metadata(), store_schema=False).close()
+        empty = Path(path).read_bytes()
+        Path(path).write_bytes(b"".join([empty[: len(MAGIC)], *maps, empty[len(MAGIC) :]]))
         manifest = SplitManifest(
             rows=index.rows,
             fields=form.spec.to_wire(),
             table_id=place.table_id,
-            components={**index.sizes, SOURCE_MAP: len(data)},
+            components={**index.sizes, SOURCE_MAP: len(data), PAGE_MAPS: sum(map(len, maps))},
             tokens=index.tokens,
         )
         footer = finish(path, footer_of(path), index.chunks, data, manifest)

@@ -1,7 +1,7 @@
 """MERGE SPLITS of a companion: the indexes of small splits become one, and the source is not read.
 
-Lists are joined and source maps put one after the other. Files that are gone stay masked until a refresh
-builds their split again.
+Lists are joined, and source maps and page maps put one after the other. Files that are gone stay masked until
+a refresh builds their split again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from indextables.companion.build import IndexForm, SplitPlace, write_split
 from indextables.companion.refresh import MOST_FILES
 from indextables.companion.source_map import (
     CoveredFile,
-    SourceMap,
     covered_keys,
     indexed_types,
     read_source_map,
+    stored_page_map,
 )
 from indextables.display.plain import counted
 from indextables.index.build.merge import merge_indexes
@@ -83,6 +83,7 @@ def alike(planned: Iterable[Sequence[AddAction]]) -> Iterator[list[AddAction]]:
 def _merged_split(own: Snapshot, group: Sequence[AddAction]) -> AddAction:
     indexes: list[Index] = []
     files: list[CoveredFile] = []
+    page_maps: list[memoryview | None] = []
     for add in group:
         ref = SplitRef.of(add)
         index = open_index(own.reading, ref, with_rows=True)
@@ -91,10 +92,11 @@ def _merged_split(own: Snapshot, group: Sequence[AddAction]) -> AddAction:
             raise damaged(ref.path, "it is not one of the rows of its source map")
         indexes.append(index)
         files += source_map.files
+        page_maps += [stored_page_map(own.reading, ref, file) for file in source_map.files]
     spec, types = indexes[0].spec, indexed_types(group[0])
     schema = pa.schema([own.schema.field(name) for name in spec.columns])
     form = IndexForm(spec, schema, types, spec.columns)
-    return write_split(SplitPlace.of(own), form, merge_indexes(indexes), SourceMap(tuple(files)))
+    return write_split(SplitPlace.of(own), form, merge_indexes(indexes), files, page_maps)
 
 
 def _result(

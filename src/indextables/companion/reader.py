@@ -6,7 +6,7 @@ numbers count live rows alone, and what is returned has the names and types of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -15,17 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.companion.source import SourceFile, SourceFiles
-from indextables.errors import DamagedSplitError
+from indextables.errors import DamagedSplitError, SplitError
 from indextables.ops.delta.data_file import RowReader, group_rows, hidden_rows
 from indextables.records import dataclass
 from indextables.runtime import in_threads
 from indextables.split.layout import SplitRef
 from indextables.split.read.page_cache import PageCache
-from indextables.split.read.rows import SplitReader
+from indextables.split.read.rows import FEW_ROWS, RowsByGroup, SplitReader
 from indextables.split.source import SplitFile
 from indextables.storage.store import requests_at_once
 
 if TYPE_CHECKING:
+    from indextables.companion.pages import FilePages
     from indextables.predicate.tree import Node
 
 
@@ -89,18 +90,28 @@ class SourceReader(SplitReader):
         source: SourceFiles,
         files: Sequence[LiveFile],
         chosen: Callable[[Node], frozenset[str]] | None,
+        *,
+        pages_of: Callable[[SourceFile], FilePages | None],
     ) -> None:
-        """Take the files to read; `chosen` gives the paths a filter leaves, None for all."""
+        """Take the files to read.
+
+        `chosen` gives the paths a filter leaves, None for all; `pages_of` where the pages of a file lie.
+        """
         groups = [(file, number, live) for file in files for number, live in enumerate(file.live_groups())]
         super().__init__(place, ref, [count for _, _, (count, _) in groups], None)
         self._source_of_rows = source
         self._chosen = chosen
+        self._pages_of = pages_of
         self._groups = groups
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns of the source; where a file has none of that name, it is null."""
         return tuple(self._source_of_rows.columns.schema.names)
+
+    def plan(self, parts: RowsByGroup, columns: Sequence[str]) -> str:
+        """As of any split, but few rows are always asked for by their pages: how large these are varies."""
+        return "pages" if 0 < self.count_of(parts) <= FEW_ROWS else super().plan(parts, columns)
 
     def groups_left(self, where: Node, partition_values: Collection[str]) -> list[bool]:  # noqa: ARG002
         """For every row group, whether the log of the source allows a match in its file."""
@@ -126,9 +137,11 @@ class SourceReader(SplitReader):
         for _, pairs in by_file:
             rows_of_file: dict[int, np.ndarray | None] = {}
             for group, rows in pairs:
-                file, number, (_, live) = self._groups[group]
-                rows_of_file[number] = live if rows is None else rows if live is None else live[rows]
-            tables += reader.picked(source.store, file.item.file, rows_of_file)
+                file, number, (count, live) = self._groups[group]
+                if count:
+                    rows_of_file[number] = live if rows is None else rows if live is None else live[rows]
+            if rows_of_file:
+                tables += self._picked(reader, file.item, rows_of_file)
             source.require_unchanged(file.item)
         table = pa.concat_tables(tables)
         if table.num_rows != self.count_of(rows_by_group):
@@ -138,3 +151,19 @@ class SourceReader(SplitReader):
                 path=file.item.file.path,
             )
         return table
+
+    def _picked(
+        self, reader: RowReader, item: SourceFile, rows_of_file: Mapping[int, np.ndarray | None]
+    ) -> Iterable[pa.Table]:
+        """Rows of one file: some by the pages that hold them if these are known, else by row groups."""
+        store = self._source_of_rows.store
+        if not any(rows is None for rows in rows_of_file.values()):
+            pages = self._pages_of(item)
+            try:
+                tables = None if pages is None else pages.picked(reader, store, item.file, rows_of_file)
+            except SplitError:
+                # What is wrong, the map or the file, is found out by reading the file as it says itself.
+                tables = None
+            if tables is not None:
+                return tables
+        return reader.picked(store, item.file, rows_of_file)

@@ -17,11 +17,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from indextables.companion.pages import FilePages
 from indextables.companion.reader import LiveFile, SourceReader, live_files
 from indextables.companion.settings import CompanionSettings
 from indextables.companion.source import ChosenFiles, Source, SourceFile, SourceFiles
-from indextables.companion.source_map import SourceMap, covered_keys, indexed_types, read_source_map
-from indextables.errors import DamagedIndexError, MissingSplitError, SplitError
+from indextables.companion.source_map import (
+    SourceMap,
+    covered_keys,
+    indexed_types,
+    read_page_map,
+    read_source_map,
+)
+from indextables.errors import DamagedIndexError, DamagedSplitError, MissingSplitError, SplitError
 from indextables.index.read.live_rows import LiveRows
 from indextables.index.read.lookup import Index
 from indextables.log.adds import file_table
@@ -70,6 +77,7 @@ class SourceSplit:
         self._reader: SourceReader | None = None
         self._files: list[LiveFile] | None = None
         self._index: Index | None = None
+        self._pages: dict[bytes, FilePages | None] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SourceSplit, (self._shared, self._ref, self._own, self.items)
@@ -99,7 +107,17 @@ class SourceSplit:
     def _reader_of(self, files: Sequence[LiveFile]) -> SourceReader:
         shared = self._shared
         place = SplitFile(shared.reading.store, self._ref.path)
-        return SourceReader(place, self._ref, shared.files, files, shared.chosen)
+        return SourceReader(place, self._ref, shared.files, files, shared.chosen, pages_of=self._pages_of)
+
+    def _pages_of(self, item: SourceFile) -> FilePages | None:
+        """Where the pages of a file lie; None if that is not known."""
+        if self._map is None or self._own is None:
+            return None
+        if item.key not in self._pages:
+            covered = next(file for file in self._map.files if file.key == item.key)
+            row_map = read_page_map(self._shared.reading, self._own, covered)
+            self._pages[item.key] = None if row_map is None else FilePages(row_map)
+        return self._pages[item.key]
 
     def index(self, reading: Reading) -> Index | None:
         """The index of the live rows; None for files that no companion split covers."""
@@ -115,9 +133,11 @@ class SourceSplit:
     def _stored_index(self, reading: Reading, own: SplitRef) -> tuple[Index, SourceMap]:
         try:
             index, source_map = open_index(reading, own, with_rows=True), self._source_map()
-        except MissingSplitError as gone:
+        except (MissingSplitError, DamagedSplitError) as bad:
             # The rows are in the source, and are read there.
-            raise DamagedIndexError(f"the companion split {own.path} is gone", path=own.path) from gone
+            raise DamagedIndexError(
+                f"the companion split {own.path} cannot be read: {bad}", path=own.path
+            ) from bad
         if index is None or index.rows != source_map.rows:
             raise DamagedIndexError(
                 f"the index inside {own.path} is not one of the rows of its source map", path=own.path

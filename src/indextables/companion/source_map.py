@@ -15,12 +15,14 @@ from itertools import accumulate
 import msgspec
 
 from indextables.companion.source import KEY_BYTES
-from indextables.errors import DamagedIndexError
+from indextables.errors import DamagedIndexError, SplitError
 from indextables.model.actions import AddAction
 from indextables.reading import Reading
 from indextables.records import dataclass
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import stored_map
+from indextables.split.read.row_map import RowMap, RowMapError
+from indextables.split.source import SplitFile
 from indextables.storage.checksum import crc32
 
 KEYS_TAG, TYPES_TAG = "companionKeys", "companionTypes"
@@ -37,6 +39,8 @@ class CoveredFile(msgspec.Struct, frozen=True, array_like=True):
     """The rows of each of its row groups."""
     tokens: dict[str, int] = {}
     """The tokens of all its rows, by column of the index; ranking needs them."""
+    pages: tuple[int, int, int] | None = None
+    """Where in the split its page map lies: offset, length and checksum; None if it has none."""
 
     @property
     def rows(self) -> int:
@@ -95,6 +99,28 @@ def read_source_map(reading: Reading, ref: SplitRef) -> SourceMap:
     """The source map of a companion split."""
     crc = 0 if ref.row_map is None else ref.row_map.crc32
     return SourceMap.from_bytes(stored_map(reading, ref), crc, f"{reading.store.uri}/{ref.path}")
+
+
+def stored_page_map(reading: Reading, ref: SplitRef, file: CoveredFile) -> memoryview | None:
+    """The stored page map of a covered file; None if it has none, or if that is damaged."""
+    if file.pages is None:
+        return None
+    offset, length, crc = file.pages
+    try:
+        body = SplitFile.of(reading.store, ref.path).read_one(offset, length)
+    except SplitError:
+        # The rows are in the file, whose row groups can be read without it.
+        return None
+    return body if crc32(body) == crc else None
+
+
+def read_page_map(reading: Reading, ref: SplitRef, file: CoveredFile) -> RowMap | None:
+    """Where the pages of a covered file lie; None if that is not known."""
+    body = stored_page_map(reading, ref, file)
+    try:
+        return None if body is None else RowMap.from_bytes(body, crc32(body))
+    except RowMapError:
+        return None
 
 
 def coverage_tags(source_map: SourceMap, types: Mapping[str, str]) -> dict[str, str | None]:

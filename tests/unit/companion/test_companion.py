@@ -346,7 +346,7 @@ def test_what_writes_rows_is_refused_by_name(source, verb):
     assert bytes_of(source.index) == before
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut", "index", "map"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "short", "empty", "index", "map"])
 def test_a_damaged_index_costs_time_and_no_row(source, damage):
     source.companion()
     source.hide("part-1.parquet", [0])
@@ -356,6 +356,10 @@ def test_a_damaged_index_costs_time_and_no_row(source, damage):
         split.unlink()
     elif damage == "cut":
         split.write_bytes(data[: len(data) // 2])
+    elif damage == "short":
+        split.write_bytes(data[:-200])
+    elif damage == "empty":
+        split.write_bytes(b"")
     else:
         add = it.TransactionLog.open(source.index).list_files()[0]
         end = add.hotcache_start_offset + add.hotcache_length

@@ -177,7 +177,7 @@ class RowReader:
         self._require_partitions(file)
         with StoredFile.of(store, file.path, file.size) as stored, file_errors(stored.name):
             opened = stored.parquet()
-            stored_columns = self._stored_columns(opened)
+            stored_columns = self.stored_columns(opened.schema_arrow)
             for group, rows in rows_by_group.items():
                 if stored_columns:
                     table = opened.read_row_group(group, stored_columns, use_threads=self.threads)
@@ -198,13 +198,18 @@ class RowReader:
             [self._column(batch, field, file) for field in self._fields.values()], names=list(self._fields)
         )
 
-    def _stored_columns(self, opened: Any) -> list[str]:
-        """The columns of the file that are read."""
+    def shown(self, rows: pa.Table, file: DataFile) -> Iterator[pa.Table]:
+        """Stored columns of some rows of a file as the table has them."""
+        for batch in rows.to_batches():
+            yield _selected(_with_length(self._table(batch, file), batch.num_rows), self.schema)
+
+    def stored_columns(self, stored: pa.Schema) -> list[str]:
+        """The columns of a file that are read."""
         return [
             stored_field.name
             for name, field in self._fields.items()
             if name not in self.columns.partition_columns
-            and (stored_field := find(opened.schema_arrow, field, self.columns.mode)) is not None
+            and (stored_field := find(stored, field, self.columns.mode)) is not None
         ]
 
     def _require_partitions(self, file: DataFile) -> None:
@@ -224,7 +229,7 @@ class RowReader:
             groups: Sequence[int] = range(footer.num_row_groups)
             if self.where is not None:
                 groups = groups_to_read(opened, self.where, self.columns, file.partition_values)
-            stored_columns = self._stored_columns(opened)
+            stored_columns = self.stored_columns(opened.schema_arrow)
             sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
             starts = list(accumulate(sizes, initial=0))
             for group in groups:

@@ -21,6 +21,9 @@ class FileFields:
 class ElementFields:
     """SchemaElement: one node of the schema, in depth-first order."""
 
+    TYPE: Final = 1
+    INT96: Final = 3
+    """A value of TYPE."""
     REPETITION: Final = 3
     NAME: Final = 4
     CHILDREN: Final = 5
@@ -57,6 +60,7 @@ class MetaFields:
 
     DESCRIPTION: Final = (1, 2, 3, 4)
     PATH: Final = 3
+    CODEC: Final = 4
     VALUES: Final = 5
     UNCOMPRESSED_BYTES: Final = 6
     COMPRESSED_BYTES: Final = 7
@@ -74,6 +78,12 @@ class PageFields:
     OFFSET: Final = 1
     LENGTH: Final = 2
     FIRST_ROW: Final = 3
+    KIND: Final = 1
+    DATA_KIND: Final = 0
+    DICTIONARY_KIND: Final = 2
+    DATA_V2_KIND: Final = 3
+    """Values of KIND."""
+    COMPRESSED_BYTES: Final = 3
     DATA_HEADER: Final = 5
     DATA_HEADER_V2: Final = 8
     VALUES: Final = 1

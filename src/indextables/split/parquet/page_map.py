@@ -63,8 +63,14 @@ class Chunk:
     values: list[int]
     offsets: list[int]
     lengths: list[int]
-    crcs: list[int]
-    dictionary: tuple[int, int, int] | None
+    crcs: list[int | None]
+    """None where nobody has computed one, in files of other writers."""
+    dictionary: tuple[int, int, int | None] | None
+
+    def bytes_around(self, rows: np.ndarray) -> int:
+        """The size of the pages that hold some rows (ascending)."""
+        pages = np.unique(np.searchsorted(np.array(self.first_rows), rows, "right") - 1)
+        return int(np.array(self.lengths)[pages].sum())
 
     def around(self, rows: np.ndarray) -> list[RowSpan]:
         """The pages that hold some rows (ascending), as ranges of rows."""
@@ -120,6 +126,10 @@ class PageMap:
     def stretches(self, group: int, leaf: int) -> list[Stretch]:
         """The byte ranges of one column chunk with its dictionary; one range if its pages are contiguous."""
         return self._stretches[group * self.leaves + leaf]
+
+    def has(self, group: int, leaf: int) -> bool:
+        """Whether the pages of a column chunk are known; all are, of splits of ours."""
+        return leaf < self.leaves and group * self.leaves + leaf in self._slices
 
     def chunk(self, group: int, leaf: int) -> Chunk:
         """The pages of one column chunk."""
@@ -193,6 +203,86 @@ def _chunk_pages(
         page = body[offset - start : offset - start + length]
         rows = following - first
         yield first, rows, rows if counted else _page_values(page), offset, length, crc32(page)
+
+
+def map_foreign_pages(footer: Struct, read: Callable[[int, int], Any], whole: memoryview | None) -> pa.Table:
+    """List the pages of a file that another writer has made, as far as they can be found; without checksums.
+
+    An offset index tells where they are; without one, headers are followed from page to page, where the
+    `whole` file is at hand. A column chunk is left out where a page has no first row of its own, or where
+    values are read otherwise than pages of ours (INT96, a codec that changes between row groups).
+    """
+    leaves = [
+        item for item in items(footer, FileFields.SCHEMA)[1:] if not value(item, ElementFields.CHILDREN)
+    ]
+    repeated = _repeated_leaves(items(footer, FileFields.SCHEMA))
+    codecs: dict[int, Any] = {}
+    columns: list[list[int]] = [[] for _ in PAGES_SCHEMA.names[:-1]]
+    for group, item in enumerate(items(footer, FileFields.GROUPS)):
+        total = value(item, GroupFields.ROWS)
+        for leaf, chunk in enumerate(items(item, GroupFields.COLUMNS)):
+            meta = value(chunk, ChunkFields.META)
+            alike = meta is not None and codecs.setdefault(leaf, meta.get(MetaFields.CODEC)) == meta.get(
+                MetaFields.CODEC
+            )
+            if not alike or value(leaves[leaf], ElementFields.TYPE) == ElementFields.INT96:
+                continue
+            for page in _foreign_pages(chunk, total, read, whole, repeated=repeated[leaf]):
+                for column, number in zip(columns, (group, leaf, *page), strict=True):
+                    column.append(number)
+    arrays = [numbers(column, field.type) for column, field in zip(columns, PAGES_SCHEMA, strict=False)]
+    return pa.table([*arrays, pa.nulls(len(columns[0]), pa.uint32())], schema=PAGES_SCHEMA)
+
+
+def _foreign_pages(
+    chunk: Struct, total: int, read: Callable[[int, int], Any], whole: memoryview | None, *, repeated: bool
+) -> list[tuple[int, ...]]:
+    """First row, rows, values, offset and length of each page, the dictionary first; none if not known."""
+    meta = value(chunk, ChunkFields.META)
+    places = [value(meta, number) for number in (MetaFields.DICTIONARY_PAGE, MetaFields.DATA_PAGE)]
+    # Some writers say of neither that it is the dictionary; it is what stands before the first data page.
+    start = min(place for place in places if place)
+    offset, length = (
+        value(chunk, number) for number in (ChunkFields.OFFSET_INDEX, ChunkFields.OFFSET_INDEX_LENGTH)
+    )
+    if offset is None or not length:
+        if whole is None or repeated:
+            return []
+        pages = walk_pages(whole, start, start + value(meta, MetaFields.COMPRESSED_BYTES))
+    elif repeated and whole is None:
+        return []
+    else:
+        locations = items(decode(read(offset, length))[0], PageFields.LOCATIONS)
+        firsts = [value(location, PageFields.FIRST_ROW, 0) for location in locations]
+        pages = []
+        for location, (first, following) in zip(locations, pairwise([*firsts, total]), strict=True):
+            at, size = value(location, PageFields.OFFSET), value(location, PageFields.LENGTH)
+            rows = following - first
+            count = _page_values(whole[at : at + size]) if repeated and whole is not None else rows
+            pages.append((first, rows, count, at, size))
+        if pages and start < pages[0][3]:
+            pages.insert(0, (DICTIONARY, 0, 0, start, pages[0][3] - start))
+    held = [page for page in pages if page[0] != DICTIONARY]
+    return pages if held and sum(page[1] for page in held) == total and held[0][0] == 0 else []
+
+
+def walk_pages(whole: memoryview, start: int, end: int) -> list[tuple[int, ...]]:
+    """The pages of a column chunk whose values are rows, by their headers."""
+    pages: list[tuple[int, ...]] = []
+    at, row = start, 0
+    while at < end:
+        header, body = decode(whole, at)
+        size = body + value(header, PageFields.COMPRESSED_BYTES) - at
+        kind = value(header, PageFields.KIND)
+        if kind == PageFields.DICTIONARY_KIND:
+            pages.append((DICTIONARY, 0, 0, at, size))
+        elif kind in (PageFields.DATA_KIND, PageFields.DATA_V2_KIND):
+            number = PageFields.DATA_HEADER if kind == PageFields.DATA_KIND else PageFields.DATA_HEADER_V2
+            count = value(value(header, number), PageFields.VALUES)
+            pages.append((row, count, count, at, size))
+            row += count
+        at += size
+    return pages
 
 
 def pages_bytes(table: pa.Table) -> bytes:

@@ -66,7 +66,7 @@ class ColumnChunk:
     """Pages of one leaf in one row group, preceded by its dictionary page if it has one."""
 
     ranges: list[Range]
-    crcs: list[int]
+    crcs: list[int | None]
     values: int
     dictionary: bool
 
@@ -221,11 +221,11 @@ def _stretches(skeleton: Skeleton, pages: PageMap, columns: Sequence[str], group
     return [stretch for leaf in leaves for stretch in pages.stretches(group, leaf)]
 
 
-def _checked(source: SplitFile, ranges: Mapping[Range, int]) -> dict[Range, memoryview]:
-    """The bytes of every range, after verifying their checksums."""
+def _checked(source: SplitFile, ranges: Mapping[Range, int | None]) -> dict[Range, memoryview]:
+    """The bytes of every range, after verifying the checksums that there are."""
     bodies = source.read(ranges)
     for (offset, length), crc in ranges.items():
-        if crc32(bodies[offset, length]) != crc:
+        if crc is not None and crc32(bodies[offset, length]) != crc:
             raise damaged_page(source.name, offset, length)
     return bodies
 

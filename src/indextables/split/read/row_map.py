@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from indextables.records import dataclass
-from indextables.split.parquet.page_map import PageMap, map_pages, pages_bytes
+from indextables.split.parquet.page_map import PageMap, map_foreign_pages, map_pages, pages_bytes
 from indextables.split.parquet.thrift import Struct, ThriftError
 from indextables.split.read.page_reader import Skeleton, skeleton_bytes
 from indextables.storage.checksum import crc32
@@ -51,5 +51,16 @@ class RowMap:
 
 def row_map_bytes(footer: Struct, group_rows: Sequence[int], read: Callable[[int, int], Any]) -> bytes:
     """The row map of a finished Parquet file; `read` returns bytes of the file by offset and length."""
-    pages = pages_bytes(map_pages(footer, read))
-    return msgspec.msgpack.encode((list(group_rows), skeleton_bytes(footer), pages))
+    return _encoded(footer, group_rows, map_pages(footer, read))
+
+
+def foreign_row_map_bytes(
+    footer: Struct, group_rows: Sequence[int], read: Callable[[int, int], Any], whole: memoryview | None
+) -> bytes | None:
+    """The row map of a file of another writer; None if none of its pages can be found."""
+    pages = map_foreign_pages(footer, read, whole)
+    return _encoded(footer, group_rows, pages) if pages.num_rows else None
+
+
+def _encoded(footer: Struct, group_rows: Sequence[int], pages: pa.Table) -> bytes:
+    return msgspec.msgpack.encode((list(group_rows), skeleton_bytes(footer), pages_bytes(pages)))

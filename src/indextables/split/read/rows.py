@@ -248,15 +248,10 @@ class SplitReader:
         assert self._map is not None
         covered = total = 0
         for group, rows in parts.items():
-            lengths = self._map.pages.chunk(group, leaf).lengths
-            size = sum(lengths)
+            chunk = self._map.pages.chunk(group, leaf)
+            size = sum(chunk.lengths)
             total += size
-            if rows is None:
-                covered += size
-                continue
-            first = np.array(self._map.pages.chunk(group, leaf).first_rows)
-            pages = np.unique(np.searchsorted(first, rows - self.group_starts[group], "right") - 1)
-            covered += int(np.array(lengths)[pages].sum())
+            covered += size if rows is None else chunk.bytes_around(rows - self.group_starts[group])
         return covered, total
 
     def count_of(self, parts: RowsByGroup) -> int:
