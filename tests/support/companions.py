@@ -225,7 +225,7 @@ class CraftedSource:
         source = cls(None, rng, mapped, names, kinds)  # type: ignore[arg-type]
         source.log = DeltaLog(
             store, source.schema(), features=("deletionVectors", "v2Checkpoint", "columnMapping", "typeWidening"),
-            configuration={"delta.columnMapping.mode": "name"} if mapped else {},
+            configuration={"delta.columnMapping.mode": rng.choice(["name", "id"])} if mapped else {},
         )  # fmt: skip
         return source
 
@@ -233,12 +233,17 @@ class CraftedSource:
         again = f"-{self.drops}" if name == "level" and self.drops else ""
         return f"col-{name}{again}" if self.mapped else name
 
+    def column_id(self, name: str) -> int:
+        return 100 + self.drops if name == "level" and self.drops else list(self.names).index(name) + 1
+
     def schema(self) -> str:
         fields = []
-        for at, (name, shown) in enumerate(self.names.items()):
-            number = 100 + self.drops if name == "level" and self.drops else at + 1
+        for name, shown in self.names.items():
             metadata = (
-                {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": self.physical(name)}
+                {
+                    "delta.columnMapping.id": self.column_id(name),
+                    "delta.columnMapping.physicalName": self.physical(name),
+                }
                 if self.mapped
                 else {}
             )
@@ -266,7 +271,11 @@ class CraftedSource:
 
     def _put(self, rows: pa.Table) -> dict[str, Any]:
         path = f"part {self.number} {self.rng.getrandbits(32):08x}.parquet"
-        stored = rows.rename_columns([self.physical(name) for name in rows.column_names])
+        fields = [
+            pa.field(self.physical(item.name), item.type, metadata={"PARQUET:field_id": str(self.column_id(item.name))})
+            for item in rows.schema
+        ]  # fmt: skip
+        stored = pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
         body = put_file(
             self.log, path, stored, group_rows=self.rng.choice([None, 7, 40]),
             statistics=self.rng.random() < 0.8,

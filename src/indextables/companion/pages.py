@@ -112,4 +112,6 @@ class FilePages:
             return None
         place = SplitFile.of(store, file.path)
         rows = read_pages(place, self._map.skeleton, pages, names, rows_by_group)
-        return reader.shown(rows, file)
+        # Columns may be known by the ids that stand in the schema alone.
+        fields = pa.schema([self._schema.field(name) for name in names])
+        return reader.shown(pa.Table.from_arrays(rows.columns, schema=fields), file)
