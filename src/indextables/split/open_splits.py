@@ -57,6 +57,8 @@ class _OpenSplit:
 
     source: SplitFile
     reader: SplitReader | None = None
+    live: SplitReader | None = None
+    """The same without the rows that the deletion vector asked for last hides."""
     row_map: tuple[SplitRef, memoryview] | None = None
     """The row map's bytes, read with the index; they are parsed when the first row is read."""
     index: Index | None = None
@@ -142,12 +144,18 @@ def open_split(store: Store, ref: SplitRef) -> SplitReader:
     if ref.elsewhere is not None:
         foreign: RowsElsewhere = ref.elsewhere
         return foreign.reader()
-    reader = _opened_rows(store, ref)
-    hidden = hidden_rows(store, ref, reader.rows)
-    return reader if hidden is None else reader.hiding(hidden)
+    entry = _opened_rows(store, ref)
+    assert entry.reader is not None
+    hidden = hidden_rows(store, ref, entry.reader.rows)
+    if hidden is None:
+        return entry.reader
+    live = entry.live
+    if live is None or live.hidden is not hidden:
+        live = entry.live = entry.reader.hiding(hidden)
+    return live
 
 
-def _opened_rows(store: Store, ref: SplitRef) -> SplitReader:
+def _opened_rows(store: Store, ref: SplitRef) -> _OpenSplit:
     entry = _splits.entry(SplitFile.of(store, ref.path), ref)
     if entry.reader is None:
         if entry.row_map is None:
@@ -155,7 +163,7 @@ def _opened_rows(store: Store, ref: SplitRef) -> SplitReader:
         placed, row_map = entry.row_map or (ref, None)
         entry.reader = open_reader(entry.source, placed, row_map)
         entry.row_map = None
-    return entry.reader
+    return entry
 
 
 def at_hand(store: Store, refs: Sequence[SplitRef]) -> Iterator[SplitRef]:

@@ -21,7 +21,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indextables.errors import CorruptLogError, MissingSplitError, NotFoundError
-from indextables.lazy import np, pa, pc
+from indextables.lazy import np, pa
+from indextables.model.arrays import numbers
 from indextables.records import dataclass
 from indextables.storage.store import Store, resolve
 
@@ -272,12 +273,10 @@ def decode_bitmap(data: bytes, *, name: str) -> pa.Array:
             chunks.extend(low)
     except (struct.error, pa.ArrowInvalid) as error:
         raise CorruptLogError(f"{name} is not a complete Roaring bitmap: {error}", path=name) from error
-    if not chunks:
-        return pa.array([], pa.uint64())
-    return pa.concat_arrays(chunks)
+    return numbers(np.concatenate(chunks) if chunks else [], pa.uint64())
 
 
-def _decode_bucket(data: bytes, position: int, start: int) -> tuple[list[pa.Array], int]:
+def _decode_bucket(data: bytes, position: int, start: int) -> tuple[list[np.ndarray], int]:
     """Decode one 32-bit Roaring bitmap; returns its arrays and the offset where it ends."""
     (cookie,) = struct.unpack_from("<I", data, position)
     position += 4
@@ -300,33 +299,30 @@ def _decode_bucket(data: bytes, position: int, start: int) -> tuple[list[pa.Arra
         if run_flags >> index & 1:
             rows, position = _decode_runs(data, position)
         elif cardinality <= _ARRAY_LIMIT:
-            rows = pa.Array.from_buffers(
-                pa.uint16(), cardinality, [None, _cut(data, position, 2 * cardinality)]
-            )
+            rows = np.frombuffer(_cut(data, position, 2 * cardinality), "<u2")
             position += 2 * cardinality
         else:
             rows = _set_bits(_cut(data, position, _BITMAP_BYTES))
             position += _BITMAP_BYTES
-        offset = pa.scalar(start + key * _CONTAINER_ROWS, pa.uint64())
-        arrays.append(pc.add(rows.cast(pa.uint64()), offset))
+        arrays.append(rows.astype(np.uint64) + np.uint64(start + key * _CONTAINER_ROWS))
     return arrays, position
 
 
-def _decode_runs(data: bytes, position: int) -> tuple[pa.Array, int]:
+def _decode_runs(data: bytes, position: int) -> tuple[np.ndarray, int]:
     (count,) = struct.unpack_from("<H", data, position)
     runs = struct.unpack_from(f"<{2 * count}H", data, position + 2)
     bits = 0
     for first, extra in zip(runs[::2], runs[1::2], strict=True):
         bits |= ((1 << (extra + 1)) - 1) << first
-    return _set_bits(pa.py_buffer(bits.to_bytes(_BITMAP_BYTES, "little"))), position + 2 + 4 * count
+    return _set_bits(bits.to_bytes(_BITMAP_BYTES, "little")), position + 2 + 4 * count
 
 
-def _set_bits(bitmap: pa.Buffer) -> pa.Array:
-    return pc.indices_nonzero(pa.Array.from_buffers(pa.bool_(), _CONTAINER_ROWS, [None, bitmap]))
+def _set_bits(bitmap: bytes) -> np.ndarray:
+    return np.flatnonzero(np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little"))
 
 
-def _cut(data: bytes, position: int, length: int) -> pa.Buffer:
+def _cut(data: bytes, position: int, length: int) -> bytes:
     piece = data[position : position + length]
     if len(piece) != length:
         raise pa.ArrowInvalid(f"{len(piece)} of {length} bytes at {position}")
-    return pa.py_buffer(piece)
+    return piece
