@@ -22,7 +22,6 @@ from typing import Any
 
 from indextables.errors import CorruptLogError, MissingSplitError, NotFoundError
 from indextables.lazy import np, pa
-from indextables.model.arrays import numbers
 from indextables.records import dataclass
 from indextables.storage.store import Store, resolve
 
@@ -273,7 +272,8 @@ def decode_bitmap(data: bytes, *, name: str) -> pa.Array:
             chunks.extend(low)
     except (struct.error, pa.ArrowInvalid) as error:
         raise CorruptLogError(f"{name} is not a complete Roaring bitmap: {error}", path=name) from error
-    return numbers(np.concatenate(chunks) if chunks else [], pa.uint64())
+    rows = np.concatenate(chunks) if chunks else np.zeros(0, np.uint64)
+    return pa.Array.from_buffers(pa.uint64(), len(rows), [None, pa.py_buffer(rows)])
 
 
 def _decode_bucket(data: bytes, position: int, start: int) -> tuple[list[np.ndarray], int]:
