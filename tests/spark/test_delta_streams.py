@@ -56,6 +56,9 @@ def test_a_stream_over_a_delta_table_reads_what_deltalake_appends(
     assert ids(read(spark, path, tmp_path / "v", startingVersion=3)) == [5]
     assert ids(read(spark, path, tmp_path / "w", startingTimestamp="1999-01-01")) == [1, 2, 3, 4, 5]
     assert ids(read(spark, path, tmp_path / "l", startingVersion="latest")) == []
+    assert ids(read(spark, path, tmp_path / "n", startingVersion=DeltaTable(str(path)).version() + 1)) == []
+    with pytest.raises(Exception, match=r"'startingVersion' is 99, and the newest version of .* is 3"):
+        read(spark, path, tmp_path / "b", startingVersion=99)
 
 
 def test_compacted_files_are_not_told_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -145,6 +145,12 @@ class TableStream:
             version = first_since(self._timeline(), moment, now.store.uri)
         if version is None:
             return StreamOffset(now.table_id, now.version, whole=True)
+        if version > now.version + 1:
+            raise VersionNotFoundError(
+                f"option 'startingVersion' is {version}, and the newest version of {now.store.uri} is "
+                f"{now.version}: a stream can begin with the commit after it, as with latest, at most.",
+                version=version, uri=now.store.uri,
+            )  # fmt: skip
         return StreamOffset(now.table_id, now.version + 1 if version == _LATEST else version)
 
     def _beginning(self, end: StreamOffset) -> StreamOffset:
