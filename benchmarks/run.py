@@ -42,6 +42,7 @@ TARGETS = (
     "build",
     "rows",
     "tiny",
+    "large",
     "companion",
 )
 

@@ -32,9 +32,9 @@ TRIPS = {
     "rows of a rare word in 50 splits": 6,
     "scan of 50 splits": 6,
     "facet of 50 splits": 11,
-    "top ten of one split": 7,
+    "top ten of one split": 6,
     "delete one row of 50 splits": 8,
-    "purge 1,000 orphans": 17,
+    "purge 1,000 orphans": 13,
     "merge 20 splits": 8,
 }
 """How many requests each verb may make one after the other."""

@@ -156,25 +156,64 @@ def commits(workload: ReplayWorkload) -> Iterator[tuple[list[File], list[File]]]
         yield [File(number) for number in new], [File(number) for number in removed]
 
 
+_NUMBERED = """SELECT n, 100000000 + n * 7919 % 9999991 AS size, 'date=' || strftime(date '2024-01-01' + (n % 365)::int, '%Y-%m-%d')
+    || '/' || h[1:8] || '-' || h[9:12] || '-' || h[13:16] || '-' || h[17:20] || '-' || h[21:] || '.split' AS path
+    FROM (SELECT n, md5(n::varchar) AS h FROM range({files}) AS r(n)) ORDER BY path"""
+_PRICE = "(n % 100 / 4)::double"
+ADD = """'{"path":"' || path || '","partitionValues":{"date":"' || path[6:15] || '"},"size":' || size
+    || ',"modificationTime":' || (1704067200000 + n) || ',"dataChange":true,"stats":"{\\"nullCount\\":{\\"id\\":0,\\"ts\\":0,'
+    || '\\"level\\":' || (n % 7) || ',\\"host\\":0,\\"price\\":' || (n % 3) || '}}","minValues":{"id":"' || (n * 1000)
+    || '","ts":"' || (1704067200000000 + n * 1000000) || '","level":"DEBUG","host":"host-' || lpad((n % 1000)::varchar, 5, '0')
+    || '","price":"' || {price} || '"},"maxValues":{"id":"' || (n * 1000 + 999)
+    || '","ts":"' || (1704067200999000 + n * 1000000) || '","level":"WARN","host":"host-' || lpad((n % 1000 + 500)::varchar, 5, '0')
+    || '","price":"' || ({price} + 1000) || '"},"numRecords":1000,"footerStartOffset":' || (size - 4000)
+    || ',"footerEndOffset":' || size || ',"hotcacheStartOffset":' || (size - 20000)
+    || ',"hotcacheLength":16000,"hasFooterOffsets":true}'""".replace("{price}", _PRICE)
+_DELTA_STATS = """'{"numRecords":1000,"minValues":{"id":' || (n * 1000) || ',"ts":"' || strftime(begins, '%Y-%m-%dT%H:%M:%S')
+    || '.000Z","level":"DEBUG","host":"host-' || lpad((n % 1000)::varchar, 5, '0') || '","price":' || {price}
+    || '},"maxValues":{"id":' || (n * 1000 + 999) || ',"ts":"' || strftime(begins, '%Y-%m-%dT%H:%M:%S')
+    || '.999Z","level":"WARN","host":"host-' || lpad((n % 1000 + 500)::varchar, 5, '0') || '","price":' || ({price} + 1000)
+    || '},"nullCount":{"id":0,"ts":0,"level":' || (n % 7) || ',"host":0,"price":' || (n % 3) || '}}'""".replace(
+    "{price}", _PRICE
+)
+DELTA_ADD = f"""{{'path': path, 'partitionValues': MAP {{'date': path[6:15]}}, 'size': size,
+    'modificationTime': 1704067200000 + n, 'dataChange': true, 'stats': {_DELTA_STATS}}}"""
+_GENERATED_AT_ONCE = 1 << 16
+
+
+def generated(files: int, add: str) -> Iterator[Any]:
+    """What SQL makes of the number, size and path of every file, in the order of paths; 100,000 of them in half a second.
+
+    It says the same as `File`, which would take minutes for ten million.
+    """
+    import duckdb
+
+    with duckdb.connect() as database:
+        database.execute("SET memory_limit = '3GB'")
+        query = f"SELECT {add} AS add FROM (SELECT *, timestamp '2024-01-01' + to_seconds(n) AS begins FROM ({_NUMBERED.format(files=files)}))"  # noqa: S608
+        yield from database.sql(query).to_arrow_reader(_GENERATED_AT_ONCE)
+
+
 def write_seed(path: Path, workload: ReplayWorkload) -> None:
     """The adds of the checkpoint as a document of the JSON form, without its head."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    from indextables.log.adds.lines import CHUNK_LINES, join_lines, line_array
+    from indextables.log.adds.lines import LINE_END
     from indextables.log.checkpoint.json_document import PART_OPENING
     from indextables.log.checkpoint.parts import JsonParts
     from indextables.options import CompressionOptions
     from indextables.storage.envelope import pack
 
-    numbered = sorted((File(number).path, number) for number in range(workload.files))
-    chunks = (
-        join_lines([_line(File(number).native()) for _, number in numbered[begin : begin + CHUNK_LINES]])
-        for begin in range(0, len(numbered), CHUNK_LINES)
-    )
+    def lines(batch: Any) -> Any:
+        return pc.binary_join_element_wise(batch.column(0).cast(pa.binary()), b"", LINE_END)
+
     parts = JsonParts(path.parent, workload.files, {}, CompressionOptions())
-    parts.write_all(pa.record_batch([line_array(chunk, "seed")], ["line"]) for chunk in chunks)
+    parts.write_all(pa.record_batch([lines(batch)], ["line"]) for batch in generated(workload.files, ADD))
     body = parts.files[0].path
-    path.write_bytes(pack(PART_OPENING, CompressionOptions()) + body.read_bytes())
+    with path.open("wb") as seed, body.open("rb") as adds:
+        seed.write(pack(PART_OPENING, CompressionOptions()))
+        shutil.copyfileobj(adds, seed)
     body.unlink()
 
 
@@ -287,12 +326,11 @@ def write_delta(directory: Path, workload: ReplayWorkload) -> None:
     head = _delta_head([])
     log_dir = directory / "_delta_log"
     log_dir.mkdir(parents=True, exist_ok=True)
-    files = sorted((File(number) for number in range(workload.files)), key=lambda file: file.path)
     with pq.ParquetWriter(log_dir / f"{CHECKPOINT_VERSION:020d}.checkpoint.parquet", schema) as writer:
         writer.write_table(pa.Table.from_pylist(head, schema=schema))
-        for begin in range(0, len(files), 50_000):
-            rows = [{"add": _listed(file.delta())} for file in files[begin : begin + 50_000]]
-            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+        for batch in generated(workload.files, DELTA_ADD):
+            others = [pa.nulls(len(batch), field.type) for field in (schema[0], schema[1])]
+            writer.write_table(pa.table([*others, batch.column(0).cast(add)], schema=schema))
     hint = {"version": CHECKPOINT_VERSION, "size": workload.files + 2}
     (log_dir / "_last_checkpoint").write_text(json.dumps(hint))
     for version, (added, removed) in enumerate(commits(workload), start=CHECKPOINT_VERSION + 1):
@@ -354,7 +392,3 @@ def _delta_head(nothing: Any) -> list[dict[str, Any]]:
         "createdTime": 1_704_067_200_000,
     }  # fmt: skip
     return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
-
-
-def _listed(add: dict[str, Any]) -> dict[str, Any]:
-    return {**add, "partitionValues": list(add["partitionValues"].items())}

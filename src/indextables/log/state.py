@@ -353,7 +353,7 @@ def refresh_state(source: LogSource, state: State) -> State:
     if filled is None or (touched > _TAIL_KEYS and newest > checkpoint):
         return load_state(source)
     fresh = [filled.commits[number] for number in range(old.version + 1, latest + 1)]
-    if source.folds(fresh) or touched > _FOLD_KEYS:
+    if source.folds(fresh) or (touched > _FOLD_KEYS and source.folds((*old.commits, *fresh), state.head)):
         return load_state(source)
     try:
         tail = source.obeying(metadata_of(state)).reduced(fresh, state.tail)

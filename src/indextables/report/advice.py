@@ -80,7 +80,7 @@ def _merge(table: Table, path: str) -> list[Recommendation]:
 def _purge(log: TransactionLog, state: Description, path: str) -> list[Recommendation]:
     """What PURGE INDEXTABLE would delete now, and what it would keep for whom."""
     try:
-        plan = plan_purge(log, PurgeRequest(dry_run=True))
+        plan = plan_purge(log, PurgeRequest(dry_run=True), log.snapshot(max_staleness_s=0))
     except Error as unknown:
         return [Recommendation(f"Which files no version needs cannot be told: {unknown.message}")]
     advice, retained = [], plan.retained

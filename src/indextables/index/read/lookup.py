@@ -24,13 +24,17 @@ from indextables.index.read.cache import MEMORY, BlockCache, RangeReader
 from indextables.index.read.live_rows import LiveRows
 from indextables.index.read.word_list import WordList
 from indextables.index.read.word_list import word_list as decode_words
-from indextables.index.read.words import WordPostings
+from indextables.index.read.words import Frame, WordPostings
 from indextables.index.settings import FAST, IndexField, IndexSpec
 
 _BLOCKS_AT_ONCE = 64
 SMALL_INDEX = 64 << 10
 """An index of at most this many bytes is read completely."""
 _REMEMBERED = 512
+_ROWS_A_PAGE = 8
+"""A word in more rows than this for each page of length classes is taken to need all of them."""
+_NORMS_AHEAD = 256 << 10
+"""Length classes of at most so many bytes are read with a list."""
 Term: TypeAlias = tuple[str, bytes]
 """A column and one of its words, spelled as in the index."""
 
@@ -143,11 +147,18 @@ class Index:
 
     def read_piece(self, piece: str, ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
         """Ranges of one piece, in one round trip."""
-        at = self.root.piece_at(piece)
-        end = at + self.root.pieces[PIECES.index(piece)]
-        moved = [(at + offset, length) for offset, length in ranges]
-        if any(offset < at or length < 0 or offset + length > end for offset, length in moved):
-            raise damaged(f"a place in the {piece} lies beyond their end")
+        return self.read_pieces([(piece, ranges)])
+
+    def read_pieces(self, parts: Sequence[tuple[str, Sequence[tuple[int, int]]]]) -> Sequence[Bytes]:
+        """Ranges of several pieces one after the other, in one round trip."""
+        moved: list[tuple[int, int]] = []
+        for piece, ranges in parts:
+            at = self.root.piece_at(piece)
+            end = at + self.root.pieces[PIECES.index(piece)]
+            inside = [(at + offset, length) for offset, length in ranges]
+            if any(offset < at or length < 0 or offset + length > end for offset, length in inside):
+                raise damaged(f"a place in the {piece} lies beyond their end")
+            moved += inside
         return _checked(self._ranges.many(moved), moved)
 
     def blocks(self, numbers: Sequence[int]) -> dict[int, Block]:
@@ -233,15 +244,40 @@ class Index:
         """The length class of every row of a field."""
         norms: Array | None = self.cache.get((self.identity, ("norms", field)))
         if norms is None:
-            offsets = self._norm_offsets(field).tolist()
-            first, end = offsets[0], offsets[-1]
-            stored = memoryview(self.read_piece("norms", [(first, end - first)])[0])
-            pages = [unframe(stored[a - first : b - first], a, "lengths") for a, b in pairwise(offsets)]
-            norms = np.frombuffer(b"".join(pages), np.uint8)
-            if len(norms) != self.rows:
-                raise damaged("the number of row lengths is not the number of rows")
-            self.cache.put((self.identity, ("norms", field)), norms, norms.nbytes)
+            norms = self._keep_norms(field, self.read_piece("norms", [self._norm_range(field)])[0])
         return norms
+
+    def _norm_range(self, field: int) -> tuple[int, int]:
+        offsets = self._norm_offsets(field)
+        return int(offsets[0]), int(offsets[-1] - offsets[0])
+
+    def _keep_norms(self, field: int, data: Bytes) -> Array:
+        offsets = self._norm_offsets(field).tolist()
+        stored, first = memoryview(data), offsets[0]
+        pages = [unframe(stored[a - first : b - first], a, "lengths") for a, b in pairwise(offsets)]
+        norms = np.frombuffer(b"".join(pages), np.uint8)
+        if len(norms) != self.rows:
+            raise damaged("the number of row lengths is not the number of rows")
+        self.cache.put((self.identity, ("norms", field)), norms, norms.nbytes)
+        return norms
+
+    def read_with_norms(self, word: WordPostings, field: int) -> None:
+        """Read the list of a word and the length classes of all rows of its field, in one round trip.
+
+        Nothing is read if one of them is in memory already, if the rows of the word need few of the classes,
+        or if these are so many that the trip matters less.
+        """
+        missing, all_norms = word.missing(), self._norm_range(field)
+        needs_all = word.count > _ROWS_A_PAGE * len(self.root.fields[field].norms)
+        if not missing or not needs_all or all_norms[1] > _NORMS_AHEAD:
+            return
+        if self.cache.get((self.identity, ("norms", field))) is not None:
+            return
+        lists = [(offset, length) for _, offset, length in missing]
+        *bodies, norms = self.read_pieces([("lists", lists), ("norms", [all_norms])])
+        for (page, offset, _), body in zip(missing, bodies, strict=True):
+            word.put(page, Frame(body, offset, "lists"))
+        self._keep_norms(field, norms)
 
     def _norm_offsets(self, field: int) -> Array:
         """The offsets of a field's pages of row lengths, and the end of the last."""

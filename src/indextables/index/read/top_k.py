@@ -60,6 +60,8 @@ def top_rows(
         words = sorted(words, key=_row_count)
     ranked = _with_impacts(index, field_number, words, mean_length)
     if ranked is None:
+        if words:
+            index.read_with_norms(words[0].word, field_number)
         return _FromLists(words, _Lengths(index, field_number), saturation(mean_length), k).run()
     if len(ranked) == 1:
         only = ranked[0]

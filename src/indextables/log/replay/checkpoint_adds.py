@@ -22,10 +22,12 @@ from indextables.log.adds.columns import PATH, AddLeaf, check_increasing, disord
 from indextables.log.adds.lines import PathSequence, can_search, search_paths
 from indextables.log.checkpoint.reader import OpenCheckpoint, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
+from indextables.log.replay.rule import Tail
 from indextables.storage.store import Store
 
 Columns = Mapping[AddLeaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 _PIECE_ROWS = 1 << 16
 _BISECTED = 100
 """Up to this many paths are bisected one by one; more are looked up together, one comparison per piece.
@@ -54,7 +56,9 @@ class CheckpointAdds:
         self._lookup_of: dict[str, int] = {}
         """For each path that was looked up, where its answer is in the two arrays below."""
         self._rows: Rows = np.zeros(0, np.int64)
-        self._present: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._present: Mask = np.zeros(0, np.bool_)
+        self._obsolete: tuple[Tail, Mask] | None = None
+        """The newest tail that `live` was asked about, and its answer."""
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -151,7 +155,29 @@ class CheckpointAdds:
             del self._pieces[leaf]
             self._wholes.pop(leaf, None)
 
-    def rows_of(self, paths: Sequence[str]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def live(self, tail: Tail) -> Mask:
+        """Which rows are still live: those that the tail has neither replaced nor removed.
+
+        A row that a commit made obsolete stays so: of a later tail only the keys that are new are looked up.
+        """
+        with self._lock:
+            before, answer = self._obsolete or (None, None)
+            if before is tail and answer is not None:
+                return answer
+            if before is None or answer is None or tail.version < before.version:
+                mask = np.ones(len(self), dtype=np.bool_)
+                touched = [*tail.removed, *tail.adds]
+            else:
+                mask = answer.copy()
+                touched = [*(tail.removed - before.removed), *(tail.adds.keys() - before.adds.keys())]
+            rows, present = self._find_all([str(key).encode() for key in touched])
+            mask[rows[present]] = False
+            mask.flags.writeable = False
+            if before is None or tail.version >= before.version:
+                self._obsolete = tail, mask
+            return mask
+
+    def rows_of(self, paths: Sequence[str]) -> tuple[Rows, Mask]:
         """For each path, its row or insertion index in the checkpoint, and whether the checkpoint has it.
 
         Answers are kept: after a refresh only the paths of the new commits are looked up.
@@ -160,16 +186,20 @@ class CheckpointAdds:
         with self._lock:
             fresh = [path for path in paths if path not in lookup_of]
             if fresh:
-                few = _BISECTED if can_search() else max(_BISECTED, len(self) // _BISECTED)
-                find = self._find_many if len(fresh) > few else self._find_each
-                rows, present = find([path.encode() for path in fresh])
+                rows, present = self._find_all([path.encode() for path in fresh])
                 done = len(self._rows)
                 lookup_of.update(zip(fresh, range(done, done + len(fresh)), strict=True))
                 self._rows, self._present = np.append(self._rows, rows), np.append(self._present, present)
             at = np.fromiter(map(lookup_of.__getitem__, paths), np.int64, len(paths))
             return self._rows[at], self._present[at]
 
-    def _find_many(self, paths: list[bytes]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def _find_all(self, paths: list[bytes]) -> tuple[Rows, Mask]:
+        if not paths:
+            return np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        few = _BISECTED if can_search() else max(_BISECTED, len(self) // _BISECTED)
+        return self._find_many(paths) if len(paths) > few else self._find_each(paths)
+
+    def _find_many(self, paths: list[bytes]) -> tuple[Rows, Mask]:
         """Look up many paths together: for each piece, one comparison of the paths that fall into it."""
         sought = np.array(paths)
         rows, present = np.zeros(len(sought), np.int64), np.zeros(len(sought), np.bool_)
@@ -187,7 +217,7 @@ class CheckpointAdds:
             rows[chosen] = self.starts[at] + positions
         return rows, present
 
-    def _find_each(self, paths: list[bytes]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def _find_each(self, paths: list[bytes]) -> tuple[Rows, Mask]:
         rows, present = zip(*map(self._find, paths), strict=True)
         return np.array(rows, np.int64), np.array(present, np.bool_)
 

@@ -13,12 +13,11 @@ from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.log.adds.columns import AddLeaf, build, leaves_of
 from indextables.log.adds.file_table import files_schema, in_form
-from indextables.log.replay.checkpoint_adds import CheckpointAdds, Columns, Rows
+from indextables.log.replay.checkpoint_adds import CheckpointAdds, Columns, Mask, Rows
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.log.replay.tail_adds import TailAdds
 from indextables.model.actions import AddAction
@@ -29,8 +28,6 @@ from indextables.records import dataclass
 
 _FEW = 8
 """If fewer than 1/8 of the rows survive pruning, missing columns are fetched for those rows only."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +84,7 @@ class ColumnarEngine:
         columns = checkpointed.load(request.checkpoint_store, checkpoint, question.first)
         loaded = time.perf_counter()
         adds = sorted(request.tail.adds.values(), key=attrgetter("path"))
-        live = _live(checkpointed, request)
+        live = checkpointed.live(request.tail)
         new: Mask = np.ones(len(adds), dtype=np.bool_)
         metrics = PruneMetrics(int(live.sum()) + len(adds), 0, 0, int(live.sum()) + len(adds))
         if request.where is not None:
@@ -138,15 +135,6 @@ def _plan_columns(request: ReplayRequest) -> _ColumnPlan:
         or (leaf.column in {"min", "max", "null_count"} and leaf.child in needs.statistics)
     )  # fmt: skip
     return _ColumnPlan(request, target, result, pruning)
-
-
-def _live(checkpointed: CheckpointAdds, request: ReplayRequest) -> Mask:
-    """Which rows of the checkpoint are still live: those that the tail has neither replaced nor removed."""
-    touched = [str(key) for key in request.tail.removed] + [str(key) for key in request.tail.adds]
-    rows, present = checkpointed.rows_of(touched)
-    live: Mask = np.ones(len(checkpointed), dtype=np.bool_)
-    live[rows[present]] = False
-    return live
 
 
 def _prune(

@@ -95,6 +95,8 @@ class Needed:
     """Those that the newest version itself has."""
     older: tuple[int, ...] = ()
     """The older versions that can be rebuilt."""
+    purges: frozenset[str] = frozenset()
+    """The marks that earlier purges left in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +190,14 @@ def retention_hours(requested: float | None, options: PurgeOptions) -> float:
     return hours
 
 
-def plan_for(log: TransactionLog, request: PurgeRequest, progress: Progress = silent) -> PurgePlan:
+def plan_for(
+    log: TransactionLog, request: PurgeRequest, snapshot: Snapshot, progress: Progress = silent
+) -> PurgePlan:
     """What a purge would do now; for a real one, a checkpoint that its log retention needs is written."""
-    snapshot = log.snapshot(max_staleness_s=0)
     hours = retention_hours(request.older_than_hours, snapshot.settings.purge)
     retention = _log_retention(snapshot, request.log_retention_hours)
     expired = _NOTHING if retention is None else _expired(log, snapshot, retention, dry_run=request.dry_run)
-    needed = needed_paths(log, expired)
+    needed = needed_paths(log, expired, snapshot)
     files = _candidates(log, request, progress)
     now_ms = log.source.time_ms()
     # Where the store does not tell its time, every file counts as young.
@@ -219,7 +222,7 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
     snapshot = log.snapshot(max_staleness_s=0)
     if not request.dry_run:
         check_writable(snapshot.protocol, log.uri)
-    plan, freed = _with_room(log, request, progress)
+    plan, freed = _with_room(log, request, snapshot, progress)
     deleted: Sequence[ObjectMeta] = ()
     if request.dry_run:
         message = _dry_message(plan.orphans, len(plan.expired.files))
@@ -247,49 +250,52 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
 
 
 def _with_room(
-    log: TransactionLog, request: PurgeRequest, progress: Progress
+    log: TransactionLog, request: PurgeRequest, snapshot: Snapshot, progress: Progress
 ) -> tuple[PurgePlan, Sequence[ObjectMeta]]:
     """What a purge does, and what had to be deleted before the checkpoint that its log retention needs.
 
     Where the store has no room for the checkpoint, the orphans of the log as it is go first: they need none.
     """
     try:
-        return plan_for(log, request, progress), ()
+        return plan_for(log, request, snapshot, progress), ()
     except StorageError as full:
         if request.dry_run or request.log_retention_hours is None:
             raise
-        first = plan_for(log, replace(request, log_retention_hours=None), progress)
+        first = plan_for(log, replace(request, log_retention_hours=None), snapshot, progress)
         freed = _delete(log, first.orphans, first.needed, request.batch_files, progress)
         if not freed:
             raise
         _log.warning("%s: %s; %d orphans were deleted to make room", log.uri, full, len(freed))
-        return plan_for(log, request, progress), freed
+        return plan_for(log, request, log.snapshot(max_staleness_s=0), progress), freed
 
 
-def needed_paths(log: TransactionLog, expired: CleanupPlan = _NOTHING) -> Needed:
-    """Every file that some version needs after the plan is carried out; all of them, or an error."""
+def needed_paths(
+    log: TransactionLog, expired: CleanupPlan = _NOTHING, snapshot: Snapshot | None = None
+) -> Needed:
+    """Every file that some version needs after the plan is carried out; all of them, or an error.
+
+    `snapshot` may be some moments old: what was committed since is in the listing that is made here.
+    """
     for _ in range(_MOST_LOOKS - 1):
         try:
-            return _needed(log, expired)
+            return _needed(log, expired, snapshot or log.snapshot(max_staleness_s=0))
         except (NotFoundError, VersionNotFoundError, MissingVersionError):
             # Another writer's cleanup deleted a version after the listing: list again.
             log.invalidate_cache()
-    return _needed(log, expired)
+            snapshot = None
+    return _needed(log, expired, log.snapshot(max_staleness_s=0))
 
 
-def _needed(log: TransactionLog, expired: CleanupPlan) -> Needed:
+def _needed(log: TransactionLog, expired: CleanupPlan, snapshot: Snapshot) -> Needed:
     expired_names, floor = {file.name for file in expired.files}, expired.floor or 0
-    snapshot = log.snapshot(max_staleness_s=0)
-    remaining = [
-        file
-        for file in list_log(log.store, NATIVE).files
-        if file.version >= floor and file.name not in expired_names
-    ]
+    listing = list_log(log.store, NATIVE)
+    remaining = [file for file in listing.files if file.version >= floor and file.name not in expired_names]
     checkpoint_versions = sorted({file.version for file in remaining if file.kind == "checkpoint"})
     live = _files_of(snapshot)
     paths = set(live)
     for version in checkpoint_versions:
-        paths.update(_files_of(log.snapshot(version=version)))
+        if version != snapshot.version:
+            paths.update(_files_of(log.snapshot(version=version)))
     # A version file that cannot be rebuilt from older ones only keeps its number taken.
     rebuildable = set(reconstructible(Listing(tuple(remaining)), NATIVE))
     newest_checkpoint = min(max(checkpoint_versions, default=0), snapshot.version)
@@ -304,6 +310,7 @@ def _needed(log: TransactionLog, expired: CleanupPlan) -> Needed:
         max((file.version for file in remaining), default=-1),
         frozenset(_inside(log.store, live)),
         tuple(sorted(version for version in rebuildable if version < snapshot.version)),
+        listing.purges,
     )
 
 
@@ -390,9 +397,8 @@ def _delete(
     """
     deleted: list[ObjectMeta] = []
     if orphans:
-        earlier = list_log(log.store, NATIVE, needed.version).purges
         put_mark(log.source)
-        drop_marks(log.source, earlier)
+        drop_marks(log.source, needed.purges)
     checked_version = needed.version
     readded: set[str] = set()
     workers = workers_for(log.runtime, len(orphans))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pyarrow as pa
@@ -146,6 +147,42 @@ def test_a_refresh_reads_only_the_new_commit():
     assert base.bytes_read == read
     assert found.equals(after.plan("id > 100", columns=("size",), engine="reference").files)
     assert before.plan(engine="columnar").files.equals(before.plan(engine="reference").files)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_version_a_handle_has_seen_stays_right(seed):
+    """F4: of a refreshed handle only new keys are looked up; older snapshots and files that come back count too."""
+    dice = random.Random(seed)
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create(SCHEMA, ["day"])
+    log = builder.append(*(file(number) for number in range(30))).checkpoint().log()
+    live, seen = set(range(30)), []
+    for _ in range(12):
+        gone = dice.sample(sorted(live), 3)
+        back = dice.sample(range(40), 2)
+        builder.remove(*(file(number).path for number in gone)).append(
+            *(file(number, size=7) for number in back)
+        )
+        live = (live - set(gone)) | set(back)
+        seen.append(log.snapshot(max_staleness_s=0))
+        for snapshot in dice.sample(seen, min(3, len(seen))):
+            where = dice.choice(FILTERS)
+            found, expected = (snapshot.plan(where, engine=name).files for name in ("columnar", "reference"))
+            same(found, expected)
+            same(snapshot.plan(engine="columnar").files, snapshot.plan(engine="reference").files)
+    assert len({id(snapshot.state.memo) for snapshot in seen}) == 1
+
+
+def test_a_tail_too_long_for_objects_that_cannot_be_folded_is_not_read_again(monkeypatch):
+    """A refresh reads the new commit alone, however much was removed since the checkpoint."""
+    monkeypatch.setattr("indextables.log.state._FOLD_KEYS", 5)
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create(SCHEMA, ["day"])
+    builder.append(*(file(number) for number in range(30))).checkpoint()
+    log = builder.remove(*(file(number).path for number in range(9))).log()
+    before = log.snapshot(max_staleness_s=0)
+    builder.remove(file(20).path)
+    after = log.snapshot(max_staleness_s=0)
+    assert after.state.memo is before.state.memo
+    same(after.plan(engine="columnar").files, after.plan(engine="reference").files)
 
 
 def test_only_the_columns_of_the_question_are_read():
