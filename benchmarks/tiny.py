@@ -3,12 +3,15 @@
     python -m benchmarks.run tiny --sizes 100,1k
 
 SIZES counts the appends of ten rows before the measurement. Ours indexes the text of its rows; the rivals store rows alone.
-`batches` hands a thousand batches of ten rows to a writer; the rivals have none, and append each of them.
+`batches` hands a thousand batches of ten rows to a writer; the rivals have none, and append each of them. `open and search`
+opens a table whose splits were merged by levels, as writers and streams leave it, and counts a rare word, its rows read
+besides, beside the same rows in one split.
 """
 
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +22,12 @@ from benchmarks.harness import Case, Operation, Target, count_of
 
 OURS, DELTA, LANCE = "indextables", "delta-rs", "LanceDB"
 ROWS, APPENDS, BATCHES = 10, 100, 1_000
-SLOWER_GOAL, LOG_GOAL, OPEN_GOAL_S, WRITER_GOAL = 1.3, 2.0, 0.1, 0.1
-"""At most: appends later over those at the start, bytes of log over bytes of splits, CPU seconds to open and count, and a
-writer's CPU over that of as many appends."""
+SLOWER_GOAL, LOG_GOAL, OPEN_GOAL_S, WRITER_GOAL, LEVELS_GOAL = 1.3, 2.0, 0.1, 0.1, 2.0
+"""At most: appends later over those at the start, bytes of log over bytes of splits, CPU seconds to open and count, a
+writer's CPU over that of as many appends, and a search of splits merged by levels over that of one split."""
+LEVELS = 255
+"""After so many appends, two levels of splits are as full as they get: 30 splits."""
+SEARCHES = 15
 
 
 def batch(number: int) -> pa.Table:
@@ -179,6 +185,57 @@ def delta_open(directory: Path) -> Operation:
     return operation
 
 
+def _searching(directory: Path, name: str, *, rows: bool) -> Operation:
+    import indextables as it
+    from indextables.index.read.cache import MEMORY
+    from indextables.split.open_splits import forget_splits
+
+    place = directory / "levels"
+    if not place.exists():
+        append = _ours(place, {"mergeOnWrite.enabled": "true"})
+        for number in range(LEVELS):
+            append(batch(number))
+        shutil.copytree(place, directory / "merged")
+        it.Table.open(directory / "merged").merge_splits()
+
+    def once() -> int:
+        forget_splits()
+        MEMORY.clear()
+        table = it.Table.open(directory / name)
+        return table.search("user77").read_all().num_rows if rows else table.count(query="user77")
+
+    once()
+
+    def operation() -> Mapping[str, Any]:
+        began, worked = time.perf_counter(), time.process_time()
+        matching = [once() for _ in range(SEARCHES)]
+        spent = (time.perf_counter() - began) / SEARCHES, (time.process_time() - worked) / SEARCHES
+        splits = len(it.Table.open(directory / name).files())
+        return {"seconds": spent[0], "cpu_seconds": spent[1], "rows": matching[0], "splits": splits}
+
+    return operation
+
+
+def levels_count(directory: Path) -> Operation:
+    """Open, and count a rare word, with the splits that merging by levels leaves."""
+    return _searching(directory, "levels", rows=False)
+
+
+def merged_count(directory: Path) -> Operation:
+    """The same with one split."""
+    return _searching(directory, "merged", rows=False)
+
+
+def levels_rows(directory: Path) -> Operation:
+    """Open, and read the rows of a rare word."""
+    return _searching(directory, "levels", rows=True)
+
+
+def merged_rows(directory: Path) -> Operation:
+    """The same with one split."""
+    return _searching(directory, "merged", rows=True)
+
+
 def __getattr__(name: str) -> Callable[[Path], Operation]:
     """The function of a case: `ours_later`, `delta_first`, `lance_batches`."""
     system, _, case = name.partition("_")
@@ -205,6 +262,10 @@ CASES = [
     Case("1,000 batches", f"{OURS}, appends", "ours_batches"),
     Case("1,000 batches", DELTA, "delta_batches", needs="deltalake"),
     Case("1,000 batches", LANCE, "lance_batches", needs="lancedb"),
+    Case("open and count a word", f"{OURS}, levels", "levels_count"),
+    Case("open and count a word", f"{OURS}, merged", "merged_count"),
+    Case("open and read its rows", f"{OURS}, levels", "levels_rows"),
+    Case("open and read its rows", f"{OURS}, merged", "merged_rows"),
 ]
 
 
@@ -232,6 +293,13 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             lines.append(
                 f"{size}: a writer takes {ratio:.3f}x the CPU of as many appends, at most {WRITER_GOAL}x: {_verdict(ratio, WRITER_GOAL)}"
             )
+        for case in ("open and count a word", "open and read its rows"):
+            levels, merged = (of_case.get((case, f"{OURS}, {way}")) for way in ("levels", "merged"))
+            if levels and merged:
+                ratio = levels["cpu_seconds"] / merged["cpu_seconds"]
+                lines.append(
+                    f"{size}: {case}: {levels['facts']['splits']} splits take {ratio:.1f}x the CPU of one, at most {LEVELS_GOAL}x: {_verdict(ratio, LEVELS_GOAL)}"
+                )
     return lines
 
 
