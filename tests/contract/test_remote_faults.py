@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import pickle
+import re
+import ssl
 import subprocess
 import sys
+import threading
+import time
 import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from indextables.errors import NotFoundError, StorageError, TableError
 from indextables.log.transaction_log import TransactionLog
@@ -276,3 +287,82 @@ def test_a_server_is_asked_once_whether_it_honours_conditions(root: str, s3_serv
     assert faults.asked.count("PUT") == asked + 2
     names = [meta.path for meta in direct(root, s3_server).list()]
     assert names == [f"_transaction_log/{version:020d}.json" for version in range(3)]
+
+
+def own_certificate(directory: Path) -> Path:
+    """A key and a certificate for it that nobody signed, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    file = directory / "own.pem"
+    file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    return file
+
+
+def test_a_role_of_a_token_file_is_taken_anew_before_it_ends(tmp_path: Path) -> None:
+    """Long jobs: credentials of a web identity end after minutes, and the file of the token is replaced meanwhile."""
+    tokens, keys = [], []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+            fields = dict(parse_qsl(urlsplit(self.path).query)) | dict(parse_qsl(body))
+            tokens.append(fields["WebIdentityToken"])
+            ends = datetime.now(UTC) + timedelta(seconds=60)
+            answer = (
+                "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>"
+                f"<SessionToken>s</SessionToken><SecretAccessKey>x</SecretAccessKey><Expiration>{ends:%Y-%m-%dT%H:%M:%SZ}"
+                f"</Expiration><AccessKeyId>key{len(tokens)}</AccessKeyId></Credentials>"
+                "</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"
+            ).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def do_HEAD(self) -> None:
+            keys.append(re.search(r"Credential=(\w+)/", self.headers["Authorization"])[1])
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    # Tokens travel over TLS only.
+    secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secure.load_cert_chain(own_certificate(tmp_path))
+    server.socket = secure.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        address, token = f"https://127.0.0.1:{server.server_address[1]}", tmp_path / "token"
+        token.write_text("first")
+        store = open_store(
+            "s3://bucket/t",
+            {
+                "aws_region": "us-east-1", "aws_endpoint": address, "aws_sts_endpoint": address,
+                "aws_role_arn": "arn:aws:iam::123456789012:role/reader", "aws_role_session_name": "job",
+                "aws_web_identity_token_file": str(token), "storage.allow_invalid_certificates": "true",
+            },
+        )  # fmt: skip
+        for text in ("first", "second"):
+            token.write_text(text)
+            with pytest.raises(NotFoundError):
+                store.head("x")
+            time.sleep(0.2)  # what was just fetched is not fetched again at once
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert tokens == ["first", "second"]
+    assert keys == ["key1", "key2"]

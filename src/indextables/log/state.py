@@ -42,7 +42,7 @@ from indextables.model.names import quoted_text
 from indextables.options import Options
 from indextables.records import dataclass
 from indextables.runtime import Runtime
-from indextables.storage.store import REQUESTS_AT_ONCE, Store, is_local, store_time_ms
+from indextables.storage.store import Store, is_local, requests_at_once, store_time_ms
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,9 @@ class LogSource:
     @property
     def reads_at_once(self) -> int:
         """How many log files are read at the same time."""
-        return self.options.checkpoint.parallelism or (4 if is_local(self.store) else REQUESTS_AT_ONCE)
+        return self.options.checkpoint.parallelism or (
+            4 if is_local(self.store) else requests_at_once(self.store)
+        )
 
     def read_commit(self, file: LogFile) -> tuple[Action, ...]:
         """The actions of one commit file."""

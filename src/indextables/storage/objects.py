@@ -9,6 +9,8 @@ from indextables.errors import NotFoundError, StorageError
 from indextables.options import ALLOWED_ROOTS
 from indextables.records import dataclass
 
+REQUESTS_AT_ONCE = 32
+"""Requests that are sent to an object store at the same time: waiting for one costs nothing but time."""
 SMALL_OBJECT = 256 << 10
 """Up to this size an object of a store far away is read whole and ahead of need: the request costs more."""
 

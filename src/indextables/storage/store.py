@@ -36,7 +36,7 @@ from indextables.errors import StorageError, TableError
 from indextables.lazy import later
 from indextables.options import ALLOWED_ROOTS, PREFIX
 from indextables.runtime import default_parallelism
-from indextables.storage.objects import ObjectMeta, StoreSpec
+from indextables.storage.objects import REQUESTS_AT_ONCE, ObjectMeta, StoreSpec
 from indextables.storage.stores.local import LocalStore
 from indextables.storage.stores.memory import MemoryStore
 from indextables.storage.urls import Location, file_uri, has_scheme, parse_url
@@ -136,10 +136,13 @@ class BulkDeleting(Protocol):
         """Remove objects; if it raises, any number of them may be gone."""
 
 
-REQUESTS_AT_ONCE = 32
-"""Requests that are sent to an object store at the same time: waiting for one costs nothing but time."""
-SCANS_AT_ONCE = 16
-"""Splits of an object store whose rows are read at the same time: rows that wait take memory."""
+@runtime_checkable
+class Waiting(Protocol):
+    """A store whose requests wait for a network, so that many are sent at the same time."""
+
+    @property
+    def requests_at_once(self) -> int:
+        """How many."""
 
 
 def is_local(store: Store) -> bool:
@@ -149,12 +152,14 @@ def is_local(store: Store) -> bool:
 
 def requests_at_once(store: Store) -> int:
     """How many small reads of a store go on at the same time."""
-    return default_parallelism() if is_local(store) else REQUESTS_AT_ONCE
+    if is_local(store):
+        return default_parallelism()
+    return store.requests_at_once if isinstance(store, Waiting) else REQUESTS_AT_ONCE
 
 
 def scans_at_once(store: Store) -> int:
-    """How many files are read row by row at the same time."""
-    return default_parallelism() if is_local(store) else SCANS_AT_ONCE
+    """How many files are read row by row at the same time; half as many on object stores: rows take memory."""
+    return default_parallelism() if is_local(store) else max(1, requests_at_once(store) // 2)
 
 
 def open_store(uri: str | os.PathLike[str] | StoreSpec, options: Mapping[str, str] | None = None) -> Store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from indextables.errors import OptionError
+from indextables.storage.store import open_store, requests_at_once, scans_at_once
 from indextables.storage.stores.remote_settings import RemoteSettings, settings_for
 from indextables.storage.urls import parse_url
 
@@ -138,6 +139,17 @@ def test_retries_can_be_bounded() -> None:
     assert settings_for(S3, {"storage.max_retries": "2"}).retry == {"max_retries": 2}
     with pytest.raises(OptionError, match="must be a number"):
         settings_for(S3, {"storage.max_retries": "often"})
+
+
+def test_requests_at_once_can_be_bounded() -> None:
+    assert settings_for(S3, {}).requests_at_once == 32
+    for place in ("s3://bucket/x", "az://box/x", "gs://bucket/x"):
+        store = open_store(place, {"storage.requests_at_once": "6"})
+        assert (requests_at_once(store), scans_at_once(store)) == (6, 3)
+    assert scans_at_once(open_store("s3://bucket/x", {"storage.requests_at_once": "1"})) == 1
+    for wrong in ("0", "-1", "many", "1.5"):
+        with pytest.raises(OptionError, match="whole number"):
+            settings_for(S3, {"storage.requests_at_once": wrong})
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,11 @@ class RemoteStore:
             config.get("endpoint", ""), config.get("base_url", ""),
         )  # fmt: skip
 
+    @property
+    def requests_at_once(self) -> int:
+        """How many requests may be sent at the same time."""
+        return self._settings.requests_at_once
+
     def __repr__(self) -> str:
         return f"RemoteStore({self._uri!r})"
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from indextables.errors import OptionError
+from indextables.storage.objects import REQUESTS_AT_ONCE
 from indextables.storage.urls import Location
 
 _S3 = frozenset(
@@ -29,7 +30,7 @@ _S3 = frozenset(
     virtual_hosted_style_request unsigned_payload checksum_algorithm conditional_put disable_bulk_delete
     disable_tagging imdsv1_fallback metadata_endpoint request_payer role_arn role_session_name s3_express
     container_credentials_relative_uri container_credentials_full_uri container_authorization_token_file
-    server_side_encryption sse_kms_key_id sse_bucket_key_enabled sse_customer_key_base64 sts_endpoint
+    server_side_encryption sse_kms_key_id sse_bucket_key_enabled sse_customer_key_base64 endpoint_url_sts
     web_identity_token_file""".split()
 )
 _AZURE = frozenset(
@@ -47,6 +48,7 @@ _CLIENT = frozenset(
     randomize_addresses""".split()
 )
 _RETRY = frozenset({"max_retries", "retry_timeout_s"})
+_WIDTH = "requests_at_once"
 _NAMES = {"s3": _S3, "azure": _AZURE, "gs": _GS}
 _PREFIXES = {
     "s3": ("aws_", "s3_"),
@@ -54,7 +56,12 @@ _PREFIXES = {
     "gs": ("google_cloud_", "google_"),
 }
 _ALIASES = {
-    "s3": {"endpoint_url": "endpoint", "endpoint_url_s3": "endpoint", "token": "session_token"},
+    "s3": {
+        "endpoint_url": "endpoint",
+        "endpoint_url_s3": "endpoint",
+        "token": "session_token",
+        "sts_endpoint": "endpoint_url_sts",
+    },
     "azure": {
         "account": "account_name",
         "access_key": "account_key",
@@ -77,6 +84,7 @@ class RemoteSettings:
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
     client: Mapping[str, str | bool] = field(default_factory=dict, repr=False)
     retry: Mapping[str, float] = field(default_factory=dict)
+    requests_at_once: int = REQUESTS_AT_ONCE
 
 
 def settings_for(
@@ -105,6 +113,7 @@ def settings_for(
             if key in _CLIENT
         },
         retry={key: _number(key, value) for key, value in settings.items() if key in _RETRY},
+        requests_at_once=_count(_WIDTH, settings.get(_WIDTH, str(REQUESTS_AT_ONCE))),
     )
 
 
@@ -122,6 +131,12 @@ def _number(key: str, value: str) -> float:
         return float(value)
     except ValueError as error:
         raise OptionError(f"storage.{key} is {value!r}; it must be a number.", key=key) from error
+
+
+def _count(key: str, value: str) -> int:
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise OptionError(f"storage.{key} is {value!r}; it must be a whole number, 1 or more.", key=key)
+    return int(value)
 
 
 def _connection_of(kind: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -150,15 +165,19 @@ def _own(kind: str, plain: Mapping[str, str]) -> dict[str, str]:
                 name = _ALIASES[kind].get(name, name)
                 if name in {"path_style_access", "force_path_style"}:
                     name, value = "virtual_hosted_style_request", str(not is_true(value)).lower()  # noqa: PLW2901
-                if name not in _NAMES[kind] | _CLIENT | _RETRY:
+                if name not in _known(kind):
                     _refuse(key, name, kind, prefix)
                 settings[name] = value
                 break
     return settings
 
 
+def _known(kind: str) -> frozenset[str]:
+    return _NAMES[kind] | _CLIENT | _RETRY | {_WIDTH}
+
+
 def _refuse(key: str, name: str, kind: str, prefix: str) -> None:
-    names = sorted(_NAMES[kind] | _CLIENT | _RETRY)
+    names = sorted(_known(kind))
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"Did you mean {prefix}{near[0]}?" if near else f"Known are {prefix} with {', '.join(names)}."
     raise OptionError(f"{key!r} is not a setting of this kind of store. {hint}", key=key)
