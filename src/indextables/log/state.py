@@ -52,7 +52,7 @@ _CACHED_ACTIONS = 1000
 _MOST_RELOADS = 5
 _LOOKS_FOR_LOST = 2
 _TAIL_KEYS = 20_000
-_FOLD_KEYS = 200_000
+FOLD_KEYS = 200_000
 """A tail that grew beyond this many adds and removes is folded with the next commit of somebody else."""
 _WITNESS_BYTES = 1 << 20
 
@@ -355,7 +355,7 @@ def refresh_state(source: LogSource, state: State) -> State:
     if filled is None or (touched > _TAIL_KEYS and newest > checkpoint):
         return load_state(source)
     fresh = [filled.commits[number] for number in range(old.version + 1, latest + 1)]
-    if source.folds(fresh) or (touched > _FOLD_KEYS and source.folds((*old.commits, *fresh), state.head)):
+    if source.folds(fresh) or (touched > FOLD_KEYS and source.folds((*old.commits, *fresh), state.head)):
         return load_state(source)
     try:
         tail = source.obeying(metadata_of(state)).reduced(fresh, state.tail)

@@ -158,7 +158,7 @@ def requests_at_once(store: Store) -> int:
 
 
 def scans_at_once(store: Store) -> int:
-    """How many files are read row by row at the same time; half as many on object stores: rows take memory."""
+    """How many files are read row by row at once; half as many on object stores, since rows take memory."""
     return default_parallelism() if is_local(store) else max(1, requests_at_once(store) // 2)
 
 

@@ -174,7 +174,7 @@ def test_every_version_a_handle_has_seen_stays_right(seed):
 
 def test_a_tail_too_long_for_objects_that_cannot_be_folded_is_not_read_again(monkeypatch):
     """A refresh reads the new commit alone, however much was removed since the checkpoint."""
-    monkeypatch.setattr("indextables.log.state._FOLD_KEYS", 5)
+    monkeypatch.setattr("indextables.log.state.FOLD_KEYS", 5)
     builder = LogBuilder(options={"checkpoint.enabled": "false"}).create(SCHEMA, ["day"])
     builder.append(*(file(number) for number in range(30))).checkpoint()
     log = builder.remove(*(file(number).path for number in range(9))).log()
