@@ -225,8 +225,12 @@ class _Work:
         return cast("frozenset[tuple[str, str | None]]", self._request.tail.touches())
 
     @cached_property
-    def _touched_paths(self) -> pa.Array:
-        return from_values(list({path for path, _ in self._touched}), pa.string())
+    def _touched_paths(self) -> frozenset[str]:
+        return frozenset(path for path, _ in self._touched)
+
+    @cached_property
+    def _touched_array(self) -> pa.Array:
+        return from_values(list(self._touched_paths), pa.string())
 
     def pieces(self) -> tuple[list[AddRows], pa.Table]:
         """Row groups of the checkpoint, and the adds its top-level file holds itself."""
@@ -366,7 +370,11 @@ class _Work:
         if not self._touched or not raw.num_rows:
             return None
         paths = key_paths(raw.column("path"))
-        hit = pc.is_in(paths, value_set=self._touched_paths)
+        if len(self._touched_paths) > raw.num_rows:
+            # Arrow makes a table of all these paths each time it is asked.
+            hit = booleans(path in self._touched_paths for path in paths.to_pylist())
+        else:
+            hit = pc.is_in(paths, value_set=self._touched_array)
         candidates = pc.indices_nonzero(hit)
         if not len(candidates):
             return None
