@@ -43,6 +43,7 @@ TARGETS = (
     "rows",
     "tiny",
     "large",
+    "known",
     "companion",
 )
 

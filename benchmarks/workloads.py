@@ -11,7 +11,7 @@ import hashlib
 import json
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
@@ -308,6 +308,21 @@ def _fields(action: Any) -> dict[str, Any]:
 
 def write_delta(directory: Path, workload: ReplayWorkload) -> None:
     """The same state as a Delta table: a Parquet checkpoint and the same commits."""
+    log_dir = directory / "_delta_log"
+    log_dir.mkdir(parents=True, exist_ok=True)
+    checkpoint = log_dir / f"{CHECKPOINT_VERSION:020d}.checkpoint.parquet"
+    delta_checkpoint(checkpoint, generated(workload.files, DELTA_ADD), delta_head([]))
+    hint = {"version": CHECKPOINT_VERSION, "size": workload.files + 2}
+    (log_dir / "_last_checkpoint").write_text(json.dumps(hint))
+    for version, (added, removed) in enumerate(commits(workload), start=CHECKPOINT_VERSION + 1):
+        lines = [_line({"remove": _removal(file)}) for file in removed]
+        lines += [_line({"add": file.delta()}) for file in added]
+        lines.append(_line({"commitInfo": {"timestamp": 1_800_000_000_000 + version, "operation": "WRITE"}}))
+        (log_dir / f"{version:020d}.json").write_bytes(b"\n".join(lines) + b"\n")
+
+
+def delta_checkpoint(file: Path, batches: Iterable[Any], head: Sequence[Mapping[str, Any]]) -> None:
+    """A Parquet file of a Delta checkpoint: the actions of its head, and adds as `generated` gives them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -323,28 +338,19 @@ def write_delta(directory: Path, workload: ReplayWorkload) -> None:
     ])  # fmt: skip
     protocol = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
     schema = pa.schema([("protocol", protocol), ("metaData", metadata), ("add", add)])
-    head = _delta_head([])
-    log_dir = directory / "_delta_log"
-    log_dir.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(log_dir / f"{CHECKPOINT_VERSION:020d}.checkpoint.parquet", schema) as writer:
-        writer.write_table(pa.Table.from_pylist(head, schema=schema))
-        for batch in generated(workload.files, DELTA_ADD):
+    with pq.ParquetWriter(file, schema) as writer:
+        if head:
+            writer.write_table(pa.Table.from_pylist(list(head), schema=schema))
+        for batch in batches:
             others = [pa.nulls(len(batch), field.type) for field in (schema[0], schema[1])]
             writer.write_table(pa.table([*others, batch.column(0).cast(add)], schema=schema))
-    hint = {"version": CHECKPOINT_VERSION, "size": workload.files + 2}
-    (log_dir / "_last_checkpoint").write_text(json.dumps(hint))
-    for version, (added, removed) in enumerate(commits(workload), start=CHECKPOINT_VERSION + 1):
-        lines = [_line({"remove": _removal(file)}) for file in removed]
-        lines += [_line({"add": file.delta()}) for file in added]
-        lines.append(_line({"commitInfo": {"timestamp": 1_800_000_000_000 + version, "operation": "WRITE"}}))
-        (log_dir / f"{version:020d}.json").write_bytes(b"\n".join(lines) + b"\n")
 
 
 def write_delta_commits(directory: Path, workload: ReplayWorkload) -> None:
     """The files of the checkpoint and of the commits after it as commits alone, a thousand files each."""
     log_dir = directory / "_delta_log"
     log_dir.mkdir(parents=True, exist_ok=True)
-    lines = [_line(action) for action in _delta_head({})]
+    lines = [_line(action) for action in delta_head({})]
     (log_dir / f"{0:020d}.json").write_bytes(b"\n".join(lines) + b"\n")
     version = 0
     for begin in range(0, workload.files, FILES_PER_COMMIT):
@@ -384,7 +390,7 @@ def write_delta_rows(directory: Path, rows: int) -> None:
         write_deltalake(str(directory), table, mode="append")
 
 
-def _delta_head(nothing: Any) -> list[dict[str, Any]]:
+def delta_head(nothing: Any) -> list[dict[str, Any]]:
     """Protocol and metadata; `nothing` is an empty map, which Parquet and JSON write differently."""
     metadata = {
         "id": "00000000-0000-4000-8000-000000000001", "format": {"provider": "parquet", "options": nothing},
