@@ -36,7 +36,7 @@ def prepare(directory: Path, size: str) -> None:
     """The lines as Parquet and as a table with and without a text index; links for planning; many splits."""
     for name in ("parquet", "plain", "searchable", "splits"):
         shutil.rmtree(directory / name, ignore_errors=True)
-    spark = _session()
+    spark = session()
     _lines(spark, count_of(size)).write.parquet(str(directory / "parquet"))
     # Each Parquet file becomes one split.
     spark.conf.set("spark.sql.files.openCostInBytes", str(1 << 30))
@@ -114,7 +114,8 @@ def _links(path: Path, count: int) -> None:
     log.checkpoint()
 
 
-def _session() -> Any:
+def session() -> Any:
+    """A Spark session of two cores."""
     from pyspark.sql import SparkSession
 
     import indextables as it
@@ -142,7 +143,7 @@ def _ours(spark: Any, directory: Path, table: str = "plain") -> Any:
     return spark.read.format("indextables").load(str(directory / table))
 
 
-def _in_turn(systems: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+def in_session(systems: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
     """The median of each system, measured one after the other; they have to answer the same."""
     seconds: dict[str, list[float]] = {name: [] for name in systems}
     answers: dict[str, str] = {}
@@ -168,9 +169,9 @@ def _in_turn(systems: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
 
 
 def _query(directory: Path, ask: Callable[[Any], Any]) -> Operation:
-    spark = _session()
+    spark = session()
     ours, parquet = _ours(spark, directory), _parquet(spark, directory)
-    return lambda: _in_turn({"indextables": lambda: ask(ours), "parquet": lambda: ask(parquet)})
+    return lambda: in_session({"indextables": lambda: ask(ours), "parquet": lambda: ask(parquet)})
 
 
 def aggregate(directory: Path) -> Operation:
@@ -204,7 +205,7 @@ def counting(directory: Path) -> Operation:
 
 def _planning(directory: Path, count: int) -> Operation:
     """From load to the partitions of a scan, nothing read."""
-    spark = _session()
+    spark = session()
     path = str(directory / f"links-{count}")
 
     def partitions(frame: Any) -> int:
@@ -217,7 +218,7 @@ def _planning(directory: Path, count: int) -> Operation:
         frame = spark.read.schema("id long").option("pathGlobFilter", "*.split").parquet(path)
         return partitions(frame)
 
-    return lambda: _in_turn({"indextables": ours, "parquet": parquet})
+    return lambda: in_session({"indextables": ours, "parquet": parquet})
 
 
 def plan_few(directory: Path) -> Operation:
@@ -232,7 +233,7 @@ def plan_many(directory: Path) -> Operation:
 
 def writing(directory: Path) -> Operation:
     """All rows, no text index, from memory."""
-    spark = _session()
+    spark = session()
     lines = _parquet(spark, directory).cache()
     lines.count()
 
@@ -246,14 +247,14 @@ def writing(directory: Path) -> Operation:
         "parquet": lambda: lines.write.parquet(target("parquet")),
         "parquet zstd": lambda: lines.write.option("compression", "zstd").parquet(target("zstd")),
     }
-    return lambda: _in_turn(systems)
+    return lambda: in_session(systems)
 
 
 def rare_word(directory: Path) -> Operation:
     """The ten lines with a rare word, all columns: by SQL, by search_df, and by LIKE over Parquet."""
     import indextables as it
 
-    spark = _session()
+    spark = session()
     table = it.Table.open(str(directory / "searchable"), spark=spark)
     text = f"SELECT * FROM indextables.`{directory / 'searchable'}` WHERE message indexquery '{RARE}'"
     parquet = _parquet(spark, directory)
@@ -262,12 +263,12 @@ def rare_word(directory: Path) -> Operation:
         "indextables search_df": lambda: len(table.search_df(RARE).collect()),
         "parquet": lambda: len(parquet.filter(f"message LIKE '%{RARE}%'").collect()),
     }
-    return lambda: _in_turn(systems)
+    return lambda: in_session(systems)
 
 
 def selective(directory: Path) -> Operation:
     """Two rows of a table of 1,000 splits, and which share of the table's bytes Spark's reader has read."""
-    spark = _session()
+    spark = session()
     frame = _ours(spark, directory, "splits")
     total = sum(path.stat().st_size for path in (directory / "splits").glob("*.split"))
 
@@ -279,7 +280,7 @@ def selective(directory: Path) -> Operation:
         before = _bytes_read(spark)
         ask()
         share = (_bytes_read(spark) - before) / total
-        return {**_in_turn({"indextables": ask}), "bytes_share": round(share, 5)}
+        return {**in_session({"indextables": ask}), "bytes_share": round(share, 5)}
 
     return operation
 

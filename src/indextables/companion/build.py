@@ -39,7 +39,9 @@ from indextables.storage.store import Store, StoreSpec, open_store
 
 SOURCE_MAP = "source map"
 PAGE_MAPS = "page maps"
-"""The names of the source map and of the page maps in the list of component sizes."""
+"""The names of the source map and of the page maps beside it in the list of component sizes."""
+MOST_INSIDE = 32 << 10
+"""Page maps of this size together are part of the source map, which is read anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +121,14 @@ def write_split(
     page_maps: Sequence[bytes | memoryview | None],
 ) -> AddAction:
     """Put an index and the maps of its files into the companion's store, as a split."""
-    maps = [data or b"" for data in page_maps]
+    maps = [bytes(data or b"") for data in page_maps]
+    beside = sum(map(len, maps)) > MOST_INSIDE
     starts = accumulate(map(len, maps), initial=len(MAGIC))
     source_map = SourceMap(
         tuple(
-            msgspec.structs.replace(file, pages=(start, len(one), crc32(one)) if one else None)
+            msgspec.structs.replace(
+                file, pages=((start, len(one), crc32(one)) if beside else one) if one else None
+            )
             for file, start, one in zip(files, starts, maps, strict=False)
         )
     )
@@ -132,12 +137,16 @@ def write_split(
         path = str(Path(directory, "index.parquet"))
         pq.ParquetWriter(path, form.schema.remove_metadata(), store_schema=False).close()
         empty = Path(path).read_bytes()
-        Path(path).write_bytes(b"".join([empty[: len(MAGIC)], *maps, empty[len(MAGIC) :]]))
+        Path(path).write_bytes(b"".join([MAGIC, *(maps if beside else ()), empty[len(MAGIC) :]]))
         manifest = SplitManifest(
             rows=index.rows,
             fields=form.spec.to_wire(),
             table_id=place.table_id,
-            components={**index.sizes, SOURCE_MAP: len(data), PAGE_MAPS: sum(map(len, maps))},
+            components={
+                **index.sizes,
+                SOURCE_MAP: len(data),
+                PAGE_MAPS: sum(map(len, maps)) if beside else 0,
+            },
             tokens=index.tokens,
         )
         footer = finish(path, footer_of(path), index.chunks, data, manifest)

@@ -39,8 +39,8 @@ class CoveredFile(msgspec.Struct, frozen=True, array_like=True):
     """The rows of each of its row groups."""
     tokens: dict[str, int] = {}
     """The tokens of all its rows, by column of the index; ranking needs them."""
-    pages: tuple[int, int, int] | None = None
-    """Where in the split its page map lies: offset, length and checksum; None if it has none."""
+    pages: bytes | tuple[int, int, int] | None = None
+    """Its page map, or where in the split that lies: offset, length and checksum; None if it has none."""
 
     @property
     def rows(self) -> int:
@@ -105,6 +105,8 @@ def stored_page_map(reading: Reading, ref: SplitRef, file: CoveredFile) -> memor
     """The stored page map of a covered file; None if it has none, or if that is damaged."""
     if file.pages is None:
         return None
+    if isinstance(file.pages, bytes):
+        return memoryview(file.pages)
     offset, length, crc = file.pages
     try:
         body = SplitFile.of(reading.store, ref.path).read_one(offset, length)

@@ -155,8 +155,11 @@ def test_int96_is_left_to_row_groups(tmp_path):
     assert pages.picked(RowReader(source.columns, ("id",)), source.store, file, {0: np.array([1])})
 
 
-@pytest.fixture
-def companion(tmp_path):
+@pytest.fixture(params=["inside", "beside"])
+def companion(tmp_path, request, monkeypatch):
+    """A companion whose page maps are part of its source map, or lie beside it."""
+    if request.param == "beside":
+        monkeypatch.setattr("indextables.companion.build.MOST_INSIDE", 0)
     (tmp_path / "source").mkdir()
     by_pyarrow(str(tmp_path / "source" / "a.parquet"))
     made = it.companion(str(tmp_path / "source"), str(tmp_path / "index"), ["message"])
@@ -185,6 +188,7 @@ def test_a_page_map_that_is_damaged_or_wrong_costs_time_and_no_row(companion, da
     if damage == "map":
         for split in Path(companion.uri.removeprefix("file://")).glob("*.split"):
             body = bytearray(split.read_bytes())
+            # The first bytes are the page maps, or else lists of the index.
             body[100] ^= 0xFF
             split.write_bytes(body)
     else:
