@@ -96,6 +96,22 @@ def test_rows_of_deltalake_are_found_and_read(tmp_path):
     questions(it.open(str(tmp_path / "index")), source)
 
 
+def test_rows_of_string_views_are_found_in_files_that_are_not_indexed_yet(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    by_pyarrow(str(source / "a.parquet"))
+    it.companion(str(source), str(tmp_path / "index"), ["message"])
+    made = rows()
+    (source / "a.parquet").unlink()
+    pq.write_table(
+        made.set_column(2, "message", made["message"].cast(pa.string_view())), source / "b.parquet"
+    )
+    table = it.open(str(tmp_path / "index"))
+    found = table.search("message:needle", where="id < 2000", columns=["id", "message"]).read_all()
+    assert found.column("id").to_pylist() == [7, 1007]
+    assert table.search("needle", sort="id DESC", limit=1).read_all().column("id").to_pylist() == [4007]
+
+
 def test_encrypted_files_are_refused_by_name(tmp_path):
     import pyarrow.parquet.encryption as pe
 

@@ -180,17 +180,23 @@ class RowReader:
             stored_columns = self.stored_columns(opened.schema_arrow)
             for group, rows in rows_by_group.items():
                 if stored_columns:
-                    table = opened.read_row_group(group, stored_columns, use_threads=self.threads)
+                    stored_rows = opened.read_row_group(group, stored_columns, use_threads=self.threads)
                 else:
-                    table = pa.table({"": pa.nulls(opened.metadata.row_group(group).num_rows)})
+                    stored_rows = pa.table({"": pa.nulls(opened.metadata.row_group(group).num_rows)})
                 start = 0
-                for batch in table.to_batches():
-                    first, last = (
-                        (0, 0) if rows is None else np.searchsorted(rows, [start, start + len(batch)])
+                for batch in stored_rows.to_batches():
+                    end = start + batch.num_rows
+                    picked = (
+                        None
+                        if rows is None
+                        else rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)]
                     )
-                    part = batch if rows is None else batch.take(integers(rows[first:last] - start))
-                    start += batch.num_rows
-                    yield _selected(_with_length(self._table(part, file), part.num_rows), self.schema)
+                    if picked is None or len(picked):
+                        # In the types of the table: a file may hold some that Arrow takes no rows from.
+                        table = _with_length(self._table(batch, file), batch.num_rows)
+                        chosen = table if picked is None else table.take(integers(picked - start))
+                        yield _selected(chosen, self.schema)
+                    start = end
 
     def _table(self, batch: pa.RecordBatch, file: DataFile) -> pa.Table:
         """Stored rows in the names and types of the table."""
