@@ -41,6 +41,7 @@ TARGETS = (
     "load",
     "build",
     "rows",
+    "fuzzy",
     "tiny",
     "large",
     "known",
