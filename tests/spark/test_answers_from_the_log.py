@@ -377,6 +377,7 @@ def test_explain_says_that_the_log_answers(spark, tables, capsys):
     assert "aggregates answered by the log" in capsys.readouterr().out
 
 
+@pytest.mark.core
 def test_frames_views_and_named_tables_are_answered(spark, tables):
     frame = spark.read.format("indextables").load(tables["events"])
     frame.createOrReplaceTempView("seen_events")
@@ -450,6 +451,7 @@ def test_a_delta_table_is_counted_by_its_log(spark, tmp_path, pushdown):
     spark.catalog.dropTempView("counted_delta")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     "question",
     [

@@ -33,6 +33,7 @@ def test_a_statement_builds_one_and_python_searches_it(spark, places):
     assert it.open(index).count(query="disk") == it.DeltaTable.open(source).count(query="msg:disk")
 
 
+@pytest.mark.core
 def test_much_is_indexed_on_the_executors(spark, places, monkeypatch):
     import deltalake
 
@@ -70,6 +71,7 @@ def _brute(source, version=None):
     return sorted(rows.column("id").to_pylist())
 
 
+@pytest.mark.core
 def test_its_rows_are_searched_fresh_and_stale_and_at_older_versions(spark, places):
     import deltalake
 
@@ -149,6 +151,7 @@ def test_spark_does_not_write_one_or_stream_it_and_says_so(spark, places):
     assert it.open(index).count() == 50
 
 
+@pytest.mark.core
 def test_indexes_are_made_by_name_where_the_table_is_ours_deltas_or_of_parquet_files(spark, places, tmp_path):
     source, _ = places
     files, own = str(tmp_path / "files"), str(tmp_path / "own")

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
+from support.spark_versions import needs
+
+pytestmark = [pytest.mark.long, needs("the server of Spark Connect in PySpark's package")]
 
 
 @pytest.fixture(scope="module")

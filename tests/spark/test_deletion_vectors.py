@@ -149,6 +149,7 @@ def test_statements_on_a_named_table_leave_deleted_rows_gone(spark, tmp_path):
         spark.sql("DROP TABLE vectors")
 
 
+@pytest.mark.core
 def test_statements_change_few_rows_by_vectors_and_write_no_other(spark, tmp_path):
     table = it.Table.create(tmp_path / "t", SCHEMA, options=OPTIONS)
     table.append(pa.Table.from_pylist([row(n) for n in range(2000)], SCHEMA))

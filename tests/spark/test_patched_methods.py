@@ -56,6 +56,7 @@ def test_a_statement_that_the_parser_takes_is_handed_over_as_it_is(spark, text):
     assert handed == [((text, {"a": 1}), {"b": 2})]
 
 
+@pytest.mark.core
 def test_disconnect_gives_the_methods_back_and_connect_wraps_them_again(spark, tmp_path):
     path = str(tmp_path / "t")
     spark.range(3).write.format("indextables").save(path)

@@ -15,6 +15,7 @@ from indextables.log.scans import last_scans
 from indextables.spark.load import load_table
 from indextables.spark.requests import ReadRequest
 from support import spark_reading
+from support.spark_versions import needs
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,13 @@ def test_files_that_share_a_name_are_told_apart_in_a_search(spark: SparkSession,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["connect", "cluster"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("connect", marks=needs("the server of Spark Connect in PySpark's package")),
+        "cluster",
+    ],
+)
 def test_in_a_session_of_its_own(tmp_path: Path, kind: str) -> None:
     """Spark Connect, and two executors that share nothing with the driver but the directory."""
     tests = Path(__file__).parents[1]

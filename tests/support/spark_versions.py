@@ -13,6 +13,7 @@ SINCE = {
     "collations": (4, 0),
     "DataFrame.mergeInto": (4, 0),
     "functions written in SQL": (4, 0),
+    "the server of Spark Connect in PySpark's package": (4, 0),
     "CHECK in CREATE TABLE": (4, 1),
     "CREATE TABLE LIKE": (4, 3),
     "MERGE with schema evolution": (4, 1),
