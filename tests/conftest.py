@@ -24,8 +24,8 @@ os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / 
 
 # Packages of the development group and the extras. A file that imports one that is not here is skipped.
 OPTIONAL_PACKAGES = {
-    "anyio", "boto3", "deltalake", "elasticsearch", "greenlet", "httpx", "hypothesis", "moto", "nbclient", "nbformat",
-    "opensearchpy", "pandas", "playwright", "polars", "psutil", "py4j", "pyspark", "starlette", "uvicorn",
+    "anyio", "boto3", "cryptography", "deltalake", "elasticsearch", "greenlet", "httpx", "hypothesis", "moto", "nbclient",
+    "nbformat", "opensearchpy", "pandas", "playwright", "polars", "psutil", "py4j", "pyspark", "starlette", "uvicorn",
 }  # fmt: skip
 
 if importlib.util.find_spec("hypothesis"):
