@@ -41,7 +41,7 @@ HIDDEN, PURGED = "hidden", "purged"
 """The same rows, of which one in a hundred was deleted: by vectors, and after PURGE ROWS."""
 FOLDED = "without vectors"
 SOURCES = {"source": 100, "few": None}
-"""Rows to merge: one in so many, or 1,500."""
+"""Rows to merge: one in so many, or 1,500, of a small table half as many as it has."""
 FEW_ROWS = 1500
 WORDS = "took 7"
 MOST = {"count, 1% deleted": 1.2, "rows of a word, 1% deleted": 1.2, "best ten, 1% deleted": 1.2}
@@ -63,7 +63,7 @@ def prepare(directory: Path, size: str) -> None:
             for part in _rows(rows):
                 write_deltalake(str(directory / f"delta{name}"), part, mode="append")
     for name, share in SOURCES.items():
-        rows = FEW_ROWS if share is None else count // share
+        rows = min(FEW_ROWS, count // 2) if share is None else count // share
         ids = [*range(0, count, 2 * (count // rows)), *range(count, count + rows - rows // 2)]
         source = _of(pa.array(ids, pa.int64()), -1.0)
         with pa.OSFile(str(directory / f"{name}.arrow"), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as file:
