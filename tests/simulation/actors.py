@@ -17,18 +17,19 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import Error
-from indextables.log.commit.changes import removals
-from indextables.log.commit.conflicts import CommitPlan, Rule
+from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, CommitInfo, RemoveAction, TxnAction
 from indextables.ops.maintain.purge import PurgeRequest, run_purge
 from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.ops.rewrite.merge import commit_merge
-from indextables.ops.rewrite.replace import replace_plan
+from indextables.ops.rewrite.purge_rows import OPERATION as PURGE_ROWS
+from indextables.ops.rewrite.purge_rows import plan_purge_rows
+from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.restore import run_restore
 from indextables.ops.rewrite.rows import RewriteOutcome
+from indextables.ops.rewrite.vectors import DeletedRows, VectorCommit
 from indextables.runtime import Runtime
-from indextables.storage.deletion_vectors import unique_id, write_vectors
 from simulation.intents import (
     ACKNOWLEDGED,
     CRASHED,
@@ -45,7 +46,7 @@ from simulation.oracle import hidden_by
 from simulation.world import LOG_DIR, ActorClock, Crash, Effect, Faults, SimStore, World
 
 VECTORS = 0.5
-"""The share of histories whose deletes write vectors."""
+"""The share of histories whose deletes and upserts write vectors."""
 SCHEMA = pa.schema([("id", pa.string()), ("k", pa.int64())])
 
 
@@ -191,11 +192,12 @@ class Actor:
     def new_split(
         self, intent: Intent, rows: Sequence[str] | None = None, *, data_change: bool = True
     ) -> AddAction:
-        """Write a split with some rows, or with one of its own."""
+        """Write a split with some rows, or with rows of its own: several where deletes write vectors."""
         self.made += 1
         path = f"{self.name}-{self.made:03d}.split"
         if rows is None:
-            rows = [f"{self.name}{self.made}"]
+            name = f"{self.name}{self.made}"
+            rows = [f"{name}.{number}" for number in range(3)] if self.hides else [name]
             intent.rows = (*intent.rows, *rows)
         content = json.dumps(list(rows)).encode()
         self.store.put(path, content)
@@ -266,18 +268,29 @@ class Actor:
         self.done(intent, self.log.remove_files(intent.sources))
 
     def do_merge(self, intent: Intent, pick: float) -> None:
-        intent.operation = "MERGE SPLITS"
+        """Put splits together, or write those with deleted rows anew."""
         planned_on = self.log.snapshot(max_staleness_s=0)
+        if self.hides and int(pick * 1000) % 3 == 0:
+            self._rewrite(intent, planned_on, [[add] for add in plan_purge_rows(planned_on)], PURGE_ROWS)
+            return
         live = list(planned_on.adds())
-        if len(live) < 2:
+        groups = [self.some(live, pick, 3)] if len(live) >= 2 else []
+        self._rewrite(intent, planned_on, groups, "MERGE SPLITS")
+
+    def _rewrite(
+        self, intent: Intent, planned_on: Snapshot, groups: Sequence[Sequence[AddAction]], operation: str
+    ) -> None:
+        intent.operation = operation
+        if not groups:
             intent.outcome = NOTHING
             return
-        sources = self.some(live, pick, 3)
-        rows = [row for add in sources for row in self.rows_of(add)]
-        merged = self.new_split(intent, rows, data_change=False)
-        intent.sources = tuple(add.path for add in sources)
-        piece = RewriteOutcome(tuple(sources), (merged,), len(rows), len(rows))
-        self.done(intent, commit_merge(self.log, [piece], planned_on))
+        pieces = []
+        for sources in groups:
+            rows = [row for add in sources for row in self.rows_of(add)]
+            written = self.new_split(intent, rows, data_change=False)
+            pieces.append(RewriteOutcome(tuple(sources), (written,), len(rows), len(rows)))
+        intent.sources = tuple(add.path for sources in groups for add in sources)
+        self.done(intent, commit_merge(self.log, pieces, planned_on, operation))
 
     def do_delete(self, intent: Intent, pick: float) -> None:
         """Every other row, by the digit its name ends in, taken out of the files that hold them.
@@ -287,34 +300,46 @@ class Actor:
         intent.operation = "DELETE"
         half = int(pick * 2)
         intent.matches = lambda row: int(row[-1]) % 2 == half
-        sources, adds = [], []
-        for add in self.log.list_files(max_staleness_s=0):
+        removed, adds, marked = [], [], []
+        planned_on = self.log.snapshot(max_staleness_s=0)
+        for add in planned_on.adds():
             rows = self.rows_of(add)
             kept = [row for row in rows if not intent.matches(row)]
-            if len(kept) < len(rows):
-                sources.append(add)
-                if kept and self.hides:
-                    adds.append(self.without(add, intent.matches))
-                elif kept:
-                    adds.append(self.new_split(intent, kept))
-        if not sources:
+            if len(kept) == len(rows):
+                continue
+            if kept and self.hides:
+                marked.append(self.deleted_from(add, intent.matches))
+                continue
+            removed.append(add)
+            if kept:
+                adds.append(self.new_split(intent, kept))
+        if removed or marked:
+            self._replace(intent, planned_on, removed, adds, marked)
+        else:
             intent.outcome = NOTHING
-            return
-        plan = CommitPlan(
-            operation="DELETE",
-            rule=Rule.DELETE,
-            build=lambda base: [*removals(base, sources), *adds],
-            sources=frozenset(add.path for add in sources),
-            vectors={add.path: unique_id(add.deletion_vector) for add in sources},
-        )
-        self.done(intent, self.log.commit(plan).version)
 
-    def without(self, add: AddAction, matches: Callable[[str], bool]) -> AddAction:
-        """A split, of which the rows that match are deleted by its vector."""
-        gone = {number for number, row in enumerate(self.stored(add)) if matches(row)}
-        rows = np.array(sorted(gone | hidden_rows(add)), np.int64)
-        (vector,), _ = write_vectors(self.store, [rows])
-        return replace(add, deletion_vector=vector.wire(), data_change=True)
+    def deleted_from(self, add: AddAction, matches: Callable[[str], bool]) -> DeletedRows:
+        """The rows of a split that match, by their numbers."""
+        hidden = hidden_rows(add)
+        live = [(number, row) for number, row in enumerate(self.stored(add)) if number not in hidden]
+        gone = [number for number, row in live if matches(row)]
+        return DeletedRows(add, np.array(gone, np.int64), len(live))
+
+    def _replace(
+        self,
+        intent: Intent,
+        planned_on: Snapshot,
+        removed: Sequence[AddAction],
+        adds: Sequence[AddAction],
+        marked: Sequence[DeletedRows],
+    ) -> None:
+        """Commit as DELETE, UPDATE and MERGE do: files leave, files come, and rows leave others by vectors."""
+        assert intent.operation is not None
+        intent.marked = {item.source.path: frozenset(item.rows.tolist()) for item in marked}
+        vectors = NamedRows(self, intent.operation, marked) if marked else None
+        inserts = intent.operation == "MERGE"
+        plan = replace_plan(planned_on, intent.operation, removed, adds, inserts=inserts, vectors=vectors)
+        self.done(intent, commit_or_discard(self.log, plan, adds, vectors).version)
 
     def do_upsert(self, intent: Intent, pick: float) -> None:
         """The row of one of two keys: replaced where it is found, inserted where it is not."""
@@ -322,17 +347,18 @@ class Actor:
         key = f"key{int(pick * 2)}."
         intent.matches = lambda row: row.startswith(key)
         planned_on = self.log.snapshot(max_staleness_s=0)
-        gone, rows = [], []
+        removed, rows, marked = [], [], []
         for add in planned_on.adds():
             found = self.rows_of(add)
-            if any(intent.matches(row) for row in found):
-                gone.append(add)
-                rows += [row for row in found if not intent.matches(row)]
+            left = [row for row in found if not intent.matches(row)]
+            if left and len(left) < len(found) and self.hides:
+                marked.append(self.deleted_from(add, intent.matches))
+            elif len(left) < len(found):
+                removed.append(add)
+                rows += left
         intent.rows = (f"{key}{self.name}.{self.made}",)
         adds = [self.new_split(intent, [*rows, *intent.rows])]
-        self.done(
-            intent, self.log.commit(replace_plan(planned_on, "MERGE", gone, adds, inserts=True)).version
-        )
+        self._replace(intent, planned_on, removed, adds, marked)
 
     def do_restore(self, intent: Intent, pick: float) -> None:
         intent.operation = "RESTORE"
@@ -477,6 +503,20 @@ class Actor:
             self.delivered.append((self.followed, () if changes else files))
             self.followed += 1
         intent.outcome = ACKNOWLEDGED
+
+
+class NamedRows(VectorCommit):
+    """The production's commit of vectors, over splits that hold no more than the names of their rows."""
+
+    def __init__(self, actor: Actor, operation: str, deleted: Sequence[DeletedRows]) -> None:
+        super().__init__(actor.log, operation, deleted)
+        self._actor = actor
+
+    def _stored(self, add: AddAction) -> int:
+        return len(self._actor.stored(add))
+
+    def _deleted_before(self, add: AddAction) -> np.ndarray | None:
+        return np.array(sorted(hidden_rows(add)), np.int64) if add.deletion_vector else None
 
 
 def paths_of(adds: Iterable[AddAction]) -> frozenset[str]:

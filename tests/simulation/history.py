@@ -111,6 +111,9 @@ TOPICS = {
     ),
     "birth": Topic(("append", "append", "overwrite", "truncate", "read"), pause=0.05, hours=0, founded=False),
     "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
+    "vectors": Topic(
+        ("append", "append", "delete", "delete", "delete", "upsert", "merge", "restore"), long=0.0
+    ),
     "strangers": Topic(
         ("append", "append", "read", "merge", "truncate"),
         long=0.3,

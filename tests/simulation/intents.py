@@ -35,6 +35,8 @@ class Intent:
     """Rows it means to add."""
     sources: tuple[str, ...] = ()
     """Files it means to take away."""
+    marked: dict[str, frozenset[int]] = field(default_factory=dict)
+    """The rows it means to delete by vectors, by their file and numbers."""
     matches: Callable[[Any], bool] | None = None
     """Which rows its condition is true for."""
     version: int | None = None

@@ -718,11 +718,11 @@ def update_discards_when_unknown(bench: Bench) -> None:
     """After an UPDATE or MERGE whose outcome is unknown, its new splits are deleted."""
 
     def make(commit: Any) -> Any:
-        def changed(log: Any, plan: Any, adds: Any) -> Any:
+        def changed(log: Any, plan: Any, adds: Any, *vectors: Any) -> Any:
             from indextables.ops.rewrite.rows import discard
 
             try:
-                return commit(log, plan, adds)
+                return commit(log, plan, adds, *vectors)
             except CommitError:
                 if plan.operation in {"UPDATE", "MERGE"}:
                     discard(log.store, adds)
@@ -741,6 +741,36 @@ def update_without_sources(bench: Bench) -> None:
         return lambda *args, **named: replace(plan(*args, **named), sources=frozenset())
 
     bench.change("ops.rewrite.replace", "replace_plan", make)
+
+
+@mutant(200, "vectors")
+def vector_forgets_others(bench: Bench) -> None:
+    """A second attempt names the rows it deletes and forgets those that others have deleted in the same file."""
+
+    def make(hidden: Any) -> Any:
+        def changed(self: Any, base: Any, add: Any) -> Any:
+            hidden(self, base, add)
+            return self._deleted[add.path].rows
+
+        return changed
+
+    bench.change("ops.rewrite.vectors", "VectorCommit._hidden", make)
+
+
+@mutant(200, "vectors")
+def same_row_deleted_twice(bench: Bench) -> None:
+    """Who changes a row by a vector does not notice that another has changed it meanwhile."""
+
+    def make(hidden: Any) -> Any:
+        def changed(self: Any, base: Any, add: Any) -> Any:
+            import numpy as np
+
+            before, rows = self._deleted_before(add), self._deleted[add.path].rows
+            return rows if before is None else np.union1d(before, rows)
+
+        return changed
+
+    bench.change("ops.rewrite.vectors", "VectorCommit._hidden", make)
 
 
 # Where clocks and answers lie: what was once wrong in the rule of commits, of readers and of PURGE

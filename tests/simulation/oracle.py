@@ -650,6 +650,8 @@ def _wrong(truth: Truth, intent: Intent, before: Version, after: Version) -> str
     mine = Counter(intent.rows)
     added = {body["path"] for body in after.bodies("add")}
     removed = {body["path"] for body in after.bodies("remove")}
+    if any(before.hidden.get(path, frozenset()) & rows for path, rows in intent.marked.items()):
+        return "deleted a row that another had deleted or changed meanwhile"
     if intent.effect is not None:
         return None if after.rows == intent.effect(before.rows) else "did not do what it says to the rows"
     if intent.verb in {"append", "txn", "grow"}:

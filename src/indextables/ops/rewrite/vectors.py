@@ -147,10 +147,13 @@ class VectorCommit:
     def _stored(self, add: AddAction) -> int:
         return open_split(self._log.store, SplitRef.of(add)).rows
 
+    def _deleted_before(self, add: AddAction) -> np.ndarray | None:
+        return open_split(self._log.store, SplitRef.of(add)).hidden
+
     def _hidden(self, base: Snapshot, add: AddAction) -> np.ndarray:
         """All rows of a split that are deleted after this commit."""
         planned = self._deleted[add.path]
-        before = open_split(base.store, SplitRef.of(add)).hidden
+        before = self._deleted_before(add)
         if before is None:
             return planned.rows
         if unique_id(add.deletion_vector) != unique_id(planned.source.deletion_vector):
