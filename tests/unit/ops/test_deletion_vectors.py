@@ -8,10 +8,13 @@ import pytest
 
 import indextables as it
 from indextables.errors import ConflictError, CorruptLogError, SplitError
+from indextables.log.commit.changes import removals
+from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.format.protocol import DELETION_VECTORS
 from indextables.model.actions import AddAction, RemoveAction
+from indextables.report import facts_of
 from indextables.split.open_splits import forget_splits
-from indextables.storage.deletion_vectors import INLINE_BYTES, decode_bitmap, encode_bitmap
+from indextables.storage.deletion_vectors import INLINE_BYTES, decode_bitmap, encode_bitmap, write_vectors
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string())])
 OPTIONS = {"indexing.typemap.message": "text", "deletionVectors.enabled": "true"}
@@ -64,6 +67,7 @@ def test_files_warn_once_that_others_would_read_deleted_rows(table, caplog):
     assert not caplog.records
     table.delete("id = 3")
     table.files(columns=["path"])
+    facts_of(table)
     assert not caplog.records
     table.files()
     table.files()
@@ -268,6 +272,45 @@ def test_check_names_a_split_whose_vector_is_gone(stored):
     file.unlink()
     found = it.sql(f"CHECK INDEXTABLES '{root}'").to_pylist()
     assert [row["severity"] for row in found if "deletion vector" in row["finding"]] == ["BROKEN"], found
+
+
+WRONG = {
+    "cardinality": (
+        lambda add: {**add.deletion_vector, "cardinality": 9},
+        "holds 10 rows, but the log says 9",
+    ),
+    "row beyond": (lambda add: vector_of(100), "names row 100, counted from 0, but the file has 100 rows"),
+}
+
+
+def vector_of(row):
+    return write_vectors(None, [np.array([row])])[0][0].wire()
+
+
+def commit_vector(table, make, **more):
+    """A commit of somebody who gives a split a vector that does not fit it."""
+    (add,) = table.log.snapshot(max_staleness_s=0).adds()
+    given = replace(add, deletion_vector=make(add), data_change=True, **more)
+    table.log.commit(CommitPlan("DELETE", Rule.DELETE, lambda base: [*removals(base, [add]), given]))
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_vector_that_does_not_fit_its_split_is_found_and_gives_no_row(table, tmp_path, wrong):
+    table.delete("id % 10 = 3")
+    make, words = WRONG[wrong]
+    commit_vector(table, make)
+    found = it.sql(f"CHECK INDEXTABLES '{tmp_path / 't'}'").to_pylist()
+    assert [words in row["finding"] for row in found if row["severity"] == "BROKEN"] == [True]
+    for read in READS.values():
+        with pytest.raises(CorruptLogError, match=words):
+            read(it.open(tmp_path / "t"))
+
+
+def test_a_deep_check_finds_a_row_beyond_a_file_that_the_log_does_not_count(table, tmp_path):
+    commit_vector(table, lambda _: vector_of(100), num_records=None, stats=None)
+    assert not it.check(tmp_path / "t").findings
+    (found,) = it.check(tmp_path / "t", {"repair.validateSplits": "deep"}).findings
+    assert "names row 100" in found.finding
 
 
 def test_repair_keeps_vectors_and_leaves_out_a_split_without_its_own(stored, tmp_path):

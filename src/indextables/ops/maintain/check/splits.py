@@ -82,11 +82,14 @@ def size_damage(add: AddAction, sizes: Mapping[str, int]) -> str | None:
     return None
 
 
-def vector_damage(store: Store, add: AddAction) -> str | None:
-    """What is wrong with the deletion vector of a split; None when nothing is."""
+def vector_damage(store: Store, add: AddAction, rows: int | None = None) -> str | None:
+    """What is wrong with the deletion vector of a split; None when nothing is.
+
+    The split has `rows` rows, by default as many as the log says.
+    """
     if add.deletion_vector is None:
         return None
-    rows = of_add(add, null_counts=False).num_records
+    rows = of_add(add, null_counts=False).num_records if rows is None else rows
     try:
         vector = descriptor(add.deletion_vector)
         if vector is not None:
@@ -124,6 +127,8 @@ def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAc
             return SplitFinding(
                 add.path, rows=f"it has {manifest.rows} rows and the log says {add.num_records}"
             )
+        if add.num_records is None and (wrong := vector_damage(root, add, manifest.rows)) is not None:
+            return SplitFinding(add.path, rows=wrong)
         return SplitFinding(add.path, index=index_damage(source, manifest))
     except (SplitError, StorageError) as error:
         return SplitFinding(add.path, rows=error.message)
