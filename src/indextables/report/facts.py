@@ -46,7 +46,7 @@ class ReportFacts:
 def facts_of(table: Table | DeltaTable) -> ReportFacts:
     """Gather what a report shows, from the log and a listing of the directory; no split is opened."""
     state = table.describe()
-    files = table.files()
+    files = table.files(columns=["partition_values", "size"])
     advice = table_advice(table, state) if isinstance(table, Table) else delta_advice(table, state, files)
     return ReportFacts(
         state=state,

@@ -13,6 +13,7 @@ from indextables.web.row_request import RowRequest
 from indextables.web.tables import ServedTable, summary
 
 _VERSIONS = 200
+_OF_A_FILE = ("path", "size", "num_records", "partition_values")
 
 
 def overview(served: ServedTable, version: int | None) -> dict[str, Any]:
@@ -41,12 +42,9 @@ def overview(served: ServedTable, version: int | None) -> dict[str, Any]:
 def files(served: ServedTable, row_request: RowRequest) -> dict[str, Any]:
     """The live files that may hold a row of the filter, largest first."""
     table = served.open(row_request.version)
-    live = table.files(filter_of(table, row_request))
+    live = table.files(filter_of(table, row_request), columns=_OF_A_FILE)
     order = pc.sort_indices(live.column("size"), [("size", "descending")]) if live.num_rows else None
-    shown = [
-        name for name in ("path", "size", "num_records", "partition_values") if name in live.column_names
-    ]
-    page = (live if order is None else live.take(order)).select(shown)
+    page = live if order is None else live.take(order)
     page = page.slice(row_request.offset, row_request.limit)
     return {
         "version": table.version,
