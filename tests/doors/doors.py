@@ -336,19 +336,22 @@ def command_line(asking: Asking) -> Any:
     if question.query is not None and question.kind in ("rows", "order", "score"):
         more = {"order": ["--sort", asking.sort()], "score": ["--score"]}.get(question.kind, [])
         limit = question.limit or 100_000
-        rows = _run("search", *shared, *more, "--columns", "id", "-n", str(limit), "--", asking.query() or "")
+        rows = run_verb(
+            "search", *shared, *more, "--columns", "id", "-n", str(limit), "--", asking.query() or ""
+        )
         return _ids(pa.Table.from_pylist(rows, pa.schema([("id", pa.int64())])), question)
     if question.kind == "rows":
-        number = _run("count", *shared)[0]["count"]
+        number = run_verb("count", *shared)[0]["count"]
         ids = expected(asking)
         return ids if number == len(ids) else f"{number} rows"
     if question.version is not None or question.kind == "histogram":
         raise NotOffered
-    rows = _run("sql", *options, "--json", "--", select_text(asking))
+    rows = run_verb("sql", *options, "--json", "--", select_text(asking))
     return _selected(rows, question)
 
 
-def _run(*arguments: str) -> Any:
+def run_verb(*arguments: str) -> Any:
+    """What a verb of the command line prints, which is JSON."""
     from indextables.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()

@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -149,11 +150,12 @@ def make(path: Path, seed: int) -> World:
     world = World(path, names, types, [], None, None, partitioned, 0, [])
     world.property_zone = chance.choice(ZONES) if chance.random() < 0.6 else None
     world.property_operator = "and" if chance.random() < 0.3 else None
-    _fill(world, chance)
+    _fill(world, chance, random.Random(f"deleted:{seed}"))
     return world
 
 
-def _fill(world: World, chance: random.Random) -> None:
+def _fill(world: World, chance: random.Random, deleting: random.Random) -> None:
+    """Write the rows of a world; half of the worlds then lose some of them by deletion vectors."""
     indexed = {
         f"indexing.typemap.{world.names['msg']}": "text",
         f"indexing.typemap.{world.names['level']}": "string",
@@ -166,6 +168,9 @@ def _fill(world: World, chance: random.Random) -> None:
     if chance.random() < 0.2:
         options["stats.truncation.maxLength"] = "20"
         options["stats.truncation.strategy"] = chance.choice(("drop", "truncate"))
+    deletes = deleting.random() < 0.5
+    if deletes:
+        options["deletionVectors.foldShare"] = "1.0"
     world.remarks.append(f"{'late index, ' if late_index else ''}{options}")
     partition_by = [world.names["p"]] if world.partitioned else []
     table = it.Table.create(str(world.path), world.schema, partition_by=partition_by, options=options)
@@ -175,13 +180,12 @@ def _fill(world: World, chance: random.Random) -> None:
         table.update_properties(properties)
     rows: list[dict[str, Any]] = []
     world.versions.append((table.version, []))
-    commits = chance.choice((1, 2, 4))
+    commits, ids = chance.choice((1, 2, 4)), count()
     for number in range(commits):
         if late_index and number == commits - 1:
             table.update_properties(indexed)
             world.searchable_from = table.version
-        count = chance.choice((1, 5, 12))
-        made = [_row(world, chance, len(rows) + at) for at in range(count)]
+        made = [_row(world, chance, next(ids)) for _ in range(chance.choice((1, 5, 12)))]
         table.append(
             world.arrow(made),
             options=options
@@ -190,6 +194,12 @@ def _fill(world: World, chance: random.Random) -> None:
         )
         rows = rows + made
         world.versions.append((table.version, rows))
+        if deletes and len(rows) > 1:
+            gone = {row["id"] for row in deleting.sample(rows, (len(rows) + 1) // 3)}
+            table.delete(f"id IN ({', '.join(map(str, gone))})")
+            rows = [row for row in rows if row["id"] not in gone]
+            world.versions.append((table.version, rows))
+            world.remarks.append(f"deleted {len(gone)}")
     if chance.random() < 0.2:
         table.checkpoint()
         world.remarks.append("checkpoint")
