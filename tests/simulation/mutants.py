@@ -592,7 +592,7 @@ def ages_by_own_clock(bench: Bench) -> None:
     bench.change("log.state", "LogSource.time_ms", lambda _: lambda source: source.runtime.clock.now_ms())
 
 
-@mutant(200)
+@mutant(300)
 def discard_when_unknown(bench: Bench) -> None:
     """After a commit whose outcome is unknown, its new splits are deleted."""
     bench.change(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from indextables.errors import TableError
 from indextables.log.scans import last_scans
 from indextables.spark.load import load_table
 from indextables.spark.requests import ReadRequest
@@ -29,6 +30,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_every_way_gives_the_same_answers(spark: SparkSession, table: str, way: str) -> None:
     frame = load_table(spark, ReadRequest(table), way=way)
     assert spark_reading.answers(frame) == spark_reading.expected()
+
+
+def test_names_of_files_alone_are_refused_where_rows_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    spark_reading.build(str(tmp_path / "t"))
+    said = spark_reading.without_some(spark, str(tmp_path / "t"))
+    assert said == spark_reading.expected_without_some()
+    with pytest.raises(TableError, match="would bring deleted rows back"):
+        load_table(spark, ReadRequest(str(tmp_path / "t")), way="planned")
 
 
 @pytest.mark.parametrize("engine", ["reference", "columnar", "spark"])
@@ -83,6 +92,7 @@ def test_in_a_session_of_its_own(tmp_path: Path, kind: str) -> None:
     assert said["written"] == [*range(10), *range(30, 40)]
     assert said["inserted"] == 21
     assert said["search_df"] == [21, 28, 35]
+    assert said["live"] == spark_reading.expected_without_some()
     assert said["error"] == "NotATableError"
     if kind == "connect":
         assert said["wrapped"] == ["convert_exception", "load", "insertInto", "sql", "save"]

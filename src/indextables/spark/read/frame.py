@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.companion.snapshot import CompanionSnapshot
 from indextables.companion.source import Source
+from indextables.errors import TableError
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import DELETION_VECTORS, has_feature
 from indextables.model.column_mapping import all_stored_names
@@ -109,8 +110,6 @@ def restricted_frame(
 ) -> Any:
     """A DataFrame of Spark's reader over some files of one version."""
     if is_connect(spark):
-        assert not snapshot.has_vectors, "rows are numbered by our own reader then"
-        assert snapshot.names is None
         return _planned(spark, snapshot, only)
     return _native(spark, snapshot, settings, only)
 
@@ -268,6 +267,12 @@ def _digest(settings: CallSettings) -> str:
 
 def _planned(spark: Any, snapshot: Snapshot, only: frozenset[str] | None = None) -> Any:
     """A Parquet scan of the live files; never of one path alone, which Spark would take for writable."""
+    if snapshot.has_vectors or snapshot.names is not None:
+        raise TableError(
+            f"the names of files alone would bring deleted rows back, or columns under other names: "
+            f"{snapshot.store.uri} is read in Python here (`reading_way`)",
+            uri=snapshot.store.uri,
+        )
     from pyspark.sql.types import StructType
 
     schema = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
