@@ -128,17 +128,82 @@ def test_files_without_a_log_are_listed_for_every_query(spark, tmp_path):
     assert _searched(spark, index) == expected
 
 
-def test_a_file_that_vacuum_removed_is_one_clear_error(spark, places):
-    import shutil
-    from pathlib import Path
+def test_a_source_that_moves_under_a_query_gives_the_version_it_planned_or_names_it(spark, places):
+    import deltalake
 
     source, index = places
     it.companion(source, index, {"msg": "text"})
+    expected = _brute(source)
     frame = spark.read.format("indextables").load(index)
-    for file in Path(source).glob("*.parquet"):
-        shutil.move(file, Path(source, f"_{file.name}"))
-    with pytest.raises(MissingSplitError, match="VACUUM"):
-        frame.collect()
+    found = frame.filter("msg indexquery 'disk'")
+    deltalake.write_deltalake(source, pa.table(made_rows(random.Random(2), 50, 90)), mode="append")
+    delta = deltalake.DeltaTable(source)
+    delta.optimize.compact()
+    assert (_ids(found), frame.count()) == (expected, 50)
+    delta.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    for rows in (frame, frame.filter("msg indexquery 'disk' OR n > 50"), frame.filter("id > 3")):
+        with pytest.raises(MissingSplitError, match="(?s)version 0.*VACUUM|VACUUM.*version 0"):
+            rows.collect()
+    assert _searched(spark, index) == _brute(source)
+
+
+def test_a_plan_says_which_files_are_indexed_scanned_and_masked(spark, places, capsys):
+    import deltalake
+
+    source, index = places
+    deltalake.write_deltalake(source, pa.table(made_rows(random.Random(3), 50, 90)), mode="append")
+    it.companion(source, index, {"msg": "text"})
+    deltalake.write_deltalake(source, pa.table(made_rows(random.Random(2), 100, 160)), mode="append")
+    deltalake.DeltaTable(source).delete("id < 50")
+    spark.read.format("indextables").load(index).filter("msg indexquery 'disk'").explain()
+    said = capsys.readouterr().out
+    coverage = "files of the source: 1 indexed, 1 scanned, 1 masked"
+    assert "2 splits, 0 pruned by the log, 0 by word filters, 2 searched by msg as text" in said
+    assert coverage in said
+    spark.read.format("indextables").load(index).explain()
+    assert coverage in capsys.readouterr().out
+    spark.sql(f"EXPLAIN SELECT id FROM indextables.`{index}` WHERE msg indexquery 'disk'").show(
+        truncate=False
+    )
+    assert coverage in capsys.readouterr().out
+
+
+def test_what_a_search_finds_is_marked(spark, places):
+    source, index = places
+    it.companion(source, index, {"msg": "text"})
+    text = (
+        f"SELECT id, highlight(msg, 'disk') AS marked FROM indextables.`{index}` WHERE msg indexquery 'disk'"
+    )
+    rows = spark.sql(text).collect()
+    assert sorted(row["id"] for row in rows) == _brute(source)
+    assert all("<em>disk</em>" in row["marked"] for row in rows)
+
+
+def test_a_stream_of_the_source_triggers_refreshes(spark, places, tmp_path):
+    import deltalake
+
+    source, index = places
+    companion = it.companion(source, index, {"msg": "text"})
+
+    def run():
+        changes = spark.readStream.format("indextables").load(source)
+        query = (
+            changes.writeStream.foreachBatch(lambda *_: companion.refresh())
+            .option("checkpointLocation", str(tmp_path / "progress"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        assert query.exception() is None
+
+    run()
+    for first in (50, 100):
+        deltalake.write_deltalake(source, pa.table(made_rows(random.Random(first), first, 90)), mode="append")
+        assert companion.status().files_stale == 1
+        run()
+        status = companion.status()
+        assert (status.files_stale, status.indexed_version) == (0, status.source_version)
+    assert _searched(spark, index) == _brute(source)
 
 
 def test_spark_does_not_write_one_or_stream_it_and_says_so(spark, places):

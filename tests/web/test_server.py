@@ -429,3 +429,40 @@ def test_the_page_orders_nulls_nan_and_zeros_as_the_table_does(tmp_path, order, 
     shown = [row[0] for row in answer["rows"]]
     assert shown == table.search("word", sort=f"f {order}").to_arrow()["n"].to_pylist()
     assert [values[n] is None for n in shown] == [n < 2 if order == "asc" else n > 6 for n in range(9)]
+
+
+def test_a_companion_is_served_with_the_rows_of_its_source(tmp_path):
+    import pyarrow.parquet as pq
+
+    source, index = tmp_path / "source", tmp_path / "index"
+    source.mkdir()
+    for name, text in (("a", "disk full"), ("b", "quiet night")):
+        pq.write_table(
+            pa.table({"id": [1, 2], "level": ["ERROR", "INFO"], "message": [text, text]}),
+            source / f"{name}.parquet",
+        )
+    it.companion(str(source), str(index), ["message"])
+    (source / "b.parquet").unlink()
+    pq.write_table(pa.table({"id": [3], "level": ["WARN"], "message": ["a late disk"]}), source / "c.parquet")
+    with (
+        serving(str(index)) as address,
+        httpx.Client(base_url=address, headers={"authorization": f"Bearer {TOKEN}"}, timeout=30) as own,
+    ):
+
+        def ask(what, **params):
+            answer = own.get(f"/api/tables/index/{what}", params=params)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        found = ask("rows", q="disk", sort="id", order="desc")
+        names = [column["name"] for column in found["columns"]]
+        assert [row[names.index("id")] for row in found["rows"]] == [3, 2, 1]
+        assert found["marks"][0] == {"message": [["a late ", False], ["disk", True]]}
+        assert ask("count", q="disk")["total"] == 3
+        assert found["found"]["coverage"] == {"indexed": 1, "scanned": 1, "masked": 1}
+        query = {"query": {"match": {"message": "disk"}}, "aggs": {"levels": {"terms": {"field": "level"}}}}
+        hits = own.post("/elastic/index/_search", json=query).json()
+        assert hits["hits"]["total"]["value"] == 3
+        assert {one["key"]: one["doc_count"] for one in hits["aggregations"]["levels"]["buckets"]} == {
+            "ERROR": 1, "INFO": 1, "WARN": 1,
+        }  # fmt: skip

@@ -66,10 +66,11 @@ def live_files(
     """Files that are about to be read; `counted` has the rows of their row groups where these are known."""
 
     def opened(item: SourceFile) -> LiveFile:
-        groups = counted.get(item.key)
-        if groups is None:
-            groups = group_rows(source.store, item.file)
-        hidden = hidden_rows(source.store, item.file, sum(groups))
+        with source.reading():
+            groups = counted.get(item.key)
+            if groups is None:
+                groups = group_rows(source.store, item.file)
+            hidden = hidden_rows(source.store, item.file, sum(groups))
         numbers = np.zeros(0, np.int64)
         if hidden is not None:
             numbers = hidden.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -141,7 +142,8 @@ class SourceReader(SplitReader):
                 if count:
                     rows_of_file[number] = live if rows is None else rows if live is None else live[rows]
             if rows_of_file:
-                tables += self._picked(reader, file.item, rows_of_file)
+                with source.reading():
+                    tables += self._picked(reader, file.item, rows_of_file)
             source.require_unchanged(file.item)
         table = pa.concat_tables(tables)
         if table.num_rows != self.count_of(rows_by_group):

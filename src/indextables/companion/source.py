@@ -11,13 +11,14 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
-from indextables.errors import NotFoundError, OptionError, SchemaError, TableError
+from indextables.errors import MissingSplitError, NotFoundError, OptionError, SchemaError, TableError
 from indextables.log.delta.columns import DeltaColumns, columns_of
 from indextables.log.delta.snapshot import DeltaSnapshot, open_snapshot
 from indextables.log.replay.rule import ReplayMetrics
@@ -77,11 +78,29 @@ class SourceFiles:
     id: str
     store: Store
     columns: DeltaColumns
+    version: int | None = None
+    """The version that was planned; None for files without a log."""
 
     @property
     def uri(self) -> str:
         """Where they are."""
         return self.store.uri
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Say of a file that is gone when it is read which version needs it."""
+        try:
+            yield
+        except MissingSplitError as gone:
+            path = gone.fields["path"]
+            if self.version is None:
+                raise self._changed(path) from gone
+            raise MissingSplitError(
+                f"{path} is part of version {self.version} of {self.uri}, which was planned, and is not "
+                "there any more: VACUUM removed it, or somebody did by hand. Open the table again to read "
+                "the newest version, or bring the file back.",
+                path=path, version=self.version,
+            ) from gone  # fmt: skip
 
     def require_unchanged(self, item: SourceFile) -> None:
         """Raise if another file has the name of one that was just read."""
@@ -91,23 +110,25 @@ class SourceFiles:
         try:
             meta = self.store.head(item.file.path)
         except NotFoundError as gone:
-            raise self._changed(item.file.path) from gone
+            raise self._changed(f"{self.uri}/{item.file.path}") from gone
         if _key(self.id, meta.path, meta.size, meta.etag or meta.modified_ms) != item.key:
-            raise self._changed(item.file.path)
+            raise self._changed(f"{self.uri}/{item.file.path}")
 
     def _changed(self, path: str) -> TableError:
         return TableError(
-            f"{self.uri}/{path} was replaced or removed while it was read. Open the companion again: it will "
+            f"{path} was replaced or removed while it was read. Open the companion again: it will "
             "list the files as they are now.",
             uri=self.uri, path=path,
         )  # fmt: skip
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _files_again, (self.format, self.id, self.store.spec(), self.columns)
+        return _files_again, (self.format, self.id, self.store.spec(), self.columns, self.version)
 
 
-def _files_again(kind: str, source_id: str, store: StoreSpec, columns: DeltaColumns) -> SourceFiles:
-    return SourceFiles(kind, source_id, open_store(store), columns)
+def _files_again(
+    kind: str, source_id: str, store: StoreSpec, columns: DeltaColumns, version: int | None
+) -> SourceFiles:
+    return SourceFiles(kind, source_id, open_store(store), columns, version)
 
 
 class Source(ABC):
@@ -122,7 +143,7 @@ class Source(ABC):
     @property
     def rows_in(self) -> SourceFiles:
         """What is needed to read its files."""
-        return SourceFiles(self.format, self.id, self.store, self.columns)
+        return SourceFiles(self.format, self.id, self.store, self.columns, self.version)
 
     @property
     def uri(self) -> str:

@@ -44,6 +44,10 @@ class Coverage:
     masked: int = 0
     """Files that it covers and that are gone: their rows are left out."""
 
+    def shown(self) -> str:
+        """The text that a plan shows."""
+        return f"files of the source: {self.indexed} indexed, {self.scanned} scanned, {self.masked} masked"
+
 
 @dataclass(frozen=True, slots=True)
 class ScanMetrics:

@@ -29,12 +29,13 @@ _TRAILER = re.compile(r"\s*(?:SQLSTATE: \w+|\n\tat \S+\().*", re.DOTALL)
 _DELTA_PATH = re.compile(r"TABLE_OR_VIEW_NOT_FOUND\][^\n]*?`delta`\.(`[^`\n]+`)")
 _DELTA_FORMAT = re.compile(r"DATA_SOURCE_NOT_FOUND\][^\n]*?: delta\.")
 _REMEMBERED = 256
+_VERSIONS = 8
 _MAX_CAUSES = 12
 
 _lock = threading.Lock()
 _numbers = itertools.count(1)
 _errors: OrderedDict[int, BaseException] = OrderedDict()
-_watched: OrderedDict[str, None] = OrderedDict()
+_watched: OrderedDict[str, tuple[int, ...]] = OrderedDict()
 
 
 def remember(error: BaseException) -> str:
@@ -82,11 +83,12 @@ def missing_split(text: str) -> Error | None:
     )
 
 
-def watch(*addresses: str) -> None:
-    """Record where data files of Delta tables are: a table, or a single file outside of one."""
+def watch(version: int | None, *addresses: str) -> None:
+    """Record where data files of a version of a Delta table are: the table, or single files outside of it."""
     with _lock:
         for address in addresses:
-            _watched[address] = None
+            others = [one for one in _watched.get(address, ()) if one != version]
+            _watched[address] = (*others, *(() if version is None else (version,)))[-_VERSIONS:]
             _watched.move_to_end(address)
         while len(_watched) > _REMEMBERED:
             _watched.popitem(last=False)
@@ -99,15 +101,16 @@ def missing_data_file(text: str) -> Error | None:
     # Spark writes addresses percent-encoded, Hadoop as they are.
     message = unquote(_one_slash(text))
     with _lock:
-        addresses = [unquote(_one_slash(address)) for address in _watched]
-    for address in addresses:
+        watched = [(unquote(_one_slash(address)), versions) for address, versions in _watched.items()]
+    for address, versions in watched:
         if address not in message:
             continue
+        planned = f"Planned last: version {' and '.join(map(str, versions))}. " if versions else ""
         path = address + _REST.match(message.partition(address)[2])[0]  # type: ignore[index]
         return MissingSplitError(
             f"{path} is named by the log of a Delta table but is not there: the version this DataFrame "
-            "reads is too old and VACUUM removed its files, or the file was deleted by hand. Read the "
-            "newest version, or bring the file back.",
+            "reads is too old and VACUUM removed its files, or the file was deleted by hand. "
+            f"{planned}Read the newest version, or bring the file back.",
             path=path,
         )
     return None

@@ -250,6 +250,7 @@ def scan_summary(table: AnyTable, began: float) -> dict[str, Any]:
         "skipped_by_statistics": scan.files.skipped_by_statistics,
         "files_read": scan.files_read,
         "engine": scan.replay.engine,
+        **({} if scan.coverage is None else {"coverage": asdict(scan.coverage)}),
         "notes": list(scan.notes),
         "search": asdict(scan.search),
     }

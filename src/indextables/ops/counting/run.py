@@ -179,7 +179,7 @@ class _Counter:
         snapshot, node = self.snapshot, self.node
         needs_bounds = node is not None or not set(self.columns) <= set(snapshot.partition_columns)
         plan = snapshot.plan(node, columns=FILE_COLUMNS if needs_bounds else _WITHOUT_BOUNDS)
-        self.record.planned(plan.metrics, plan.replay)
+        self.record.planned(plan.metrics, plan.replay, node)
         if node is None:
             return plan.files, pa.repeat(pa.scalar(True), plan.files.num_rows)
         doubt = prune_table(may_survive(node), plan.files, snapshot.schema, snapshot.partition_columns)

@@ -9,8 +9,10 @@ from dataclasses import replace
 from indextables.log import scans
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
+from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.results import Coverage, ScanMetrics
 from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.predicate.tree import Node
 from indextables.split.search.metrics import SearchMetrics
 
 _NO_FILES = PruneMetrics()
@@ -23,6 +25,7 @@ class Record:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._lock = threading.Lock()
+        self._snapshot = snapshot
         self._uri = snapshot.store.uri
         self._version = snapshot.version
         self._files, self._replay = _NO_FILES, _NOT_REPLAYED
@@ -52,16 +55,12 @@ class Record:
                 coverage=self._coverage,
             )
 
-    def planned(self, files: PruneMetrics, replay: ReplayMetrics) -> None:
-        """Note how files were chosen; this is what a scan logs."""
+    def planned(self, files: PruneMetrics, replay: ReplayMetrics, where: Node | None = None) -> None:
+        """Note how files were chosen for a filter; this is what a scan logs."""
+        coverage = self._snapshot.splits(where).coverage if isinstance(self._snapshot, ForeignRows) else None
         with self._lock:
-            self._files, self._replay = files, replay
+            self._files, self._replay, self._coverage = files, replay, coverage
         scans.record(self._uri, self._version, files, replay)
-
-    def covered(self, coverage: Coverage) -> None:
-        """Note which files of a source its companion index answers for."""
-        with self._lock:
-            self._coverage = coverage
 
     def not_needed(self, files: int) -> None:
         """Note files that turned out not to be needed, by their statistics."""

@@ -125,7 +125,7 @@ def _counted_by_log(snapshot: Snapshot, node: Node, record: Record) -> tuple[int
         rows = sum(row_count(snapshot, SplitRef.of(add)) for add in few.sorted.whole)
         return rows, [SplitRef.of(add) for add in few.sorted.doubtful]
     matches = matching.sort_files(snapshot, node)
-    record.planned(matches.plan.metrics, matches.plan.replay)
+    record.planned(matches.plan.metrics, matches.plan.replay, node)
     lengths = matching.live_lengths(matches.whole)
     unknown = splits_at(snapshot, matches.whole.filter(pc.is_null(lengths)).column("path").to_pylist())
     total: int = pc.sum(lengths, min_count=0).as_py() + sum(row_count(snapshot, ref) for ref in unknown)

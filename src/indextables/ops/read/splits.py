@@ -61,8 +61,7 @@ def splits_for(snapshot: Snapshot, where: Node | None, record: Record) -> Sequen
     require_parquet(snapshot)
     if isinstance(snapshot, ForeignRows):
         chosen = snapshot.splits(where)
-        record.planned(chosen.metrics, chosen.replay)
-        record.covered(chosen.coverage)
+        record.planned(chosen.metrics, chosen.replay, where)
         return chosen.refs if where is None else with_entries(snapshot, where, chosen.refs, record)
     if where is None:
         refs = live_splits(snapshot)

@@ -66,7 +66,7 @@ def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
         frames.append(_relation(spark, snapshot, physical, columns, clean))
     if vectors or not frames:
         frames.append(_without_deleted(spark, snapshot, physical, columns, vectors))
-    errors.watch(snapshot.store.spark_uri("").rstrip("/"))
+    errors.watch(snapshot.version, snapshot.store.spark_uri("").rstrip("/"))
     frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
     return frame.select(*(_logical(field, physical[at]) for at, field in enumerate(table.fields)))
 
@@ -100,7 +100,8 @@ class _Planner:
         if self.only is not None:
             partitions.append(pa.array(numbers, pa.int32()))
         paths = hadoop_paths(self.snapshot.store, files.column("path"))
-        errors.watch(*pc.unique(pc.filter(paths, is_absolute(files.column("path")))).to_pylist())
+        elsewhere = pc.unique(pc.filter(paths, is_absolute(files.column("path"))))
+        errors.watch(self.snapshot.version, *elsewhere.to_pylist())
         return Answer(
             considered=planned.metrics.considered,
             paths=paths,

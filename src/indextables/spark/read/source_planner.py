@@ -56,21 +56,22 @@ class SourcePlanner:
         """The files that may hold rows for all these typed filters."""
         snapshot = self.snapshot()
         source = snapshot.rows_of
-        chosen = snapshot.chosen(conjunction(filters, snapshot))
+        where = conjunction(filters, snapshot)
+        chosen = snapshot.chosen(where)
         scan = scans.record(snapshot.store.uri, snapshot.version, chosen.metrics, chosen.replay)
         items = [item for item in source.files if item.file.path in chosen.paths]
         paths = pa.array([item.file.path for item in items], pa.string())
         addresses = hadoop_paths(source.store, paths)
         # A file that is gone when Spark opens it is reported by the name of its table.
-        errors.watch(source.store.spark_uri("").rstrip("/"))
-        errors.watch(*addresses.filter(is_absolute(paths)).to_pylist())
+        elsewhere = addresses.filter(is_absolute(paths)).to_pylist()
+        errors.watch(source.version, source.store.spark_uri("").rstrip("/"), *elsewhere)
         return Answer(
             considered=chosen.metrics.considered,
             paths=addresses,
             sizes=pa.array([item.file.size for item in items], pa.int64()),
             modified_ms=pa.array([item.modified_ms for item in items], pa.int64()),
             partitions=tuple(_values(source, items, name) for name in snapshot.partition_columns),
-            shown=scan.aside(),
+            shown=f"{scan.aside()}, {snapshot.splits(where).coverage.shown()}",
             deleted=_hidden(source, items),
         )
 

@@ -20,6 +20,7 @@ from indextables.index.query.tree import Query, all_of
 from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.model.names import quoted_name
+from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
 from indextables.ops.read.ranking import table_statistics
 from indextables.ops.read.splits import live_splits, splits_at
@@ -78,7 +79,8 @@ def _matching_rows(
 
     `pruned_by` is used only to skip splits: the caller applies it to the rows as well.
     """
-    planned = left_by_the_log(snapshot, where if pruned_by is None else pruned_by)
+    pruning = where if pruned_by is None else pruned_by
+    planned = left_by_the_log(snapshot, pruning)
     refs = tuple(splits_to_search(snapshot, query, planned))
     selection = Selection(query, where, tuple(columns), limit, score)
     whole = SearchTask(snapshot.reading, refs, selection)
@@ -89,7 +91,7 @@ def _matching_rows(
         whole = replace(whole, selection=replace(selection, statistics=ranking))
         schema = schema.add(SCORE, FloatType(), False)
     counted = on_driver.counted(spark, whole)
-    shown = shown_search(snapshot, query, len(planned), len(refs), counted)
+    shown = shown_search(snapshot, query, pruning, (len(planned), len(refs)), counted)
     if counted is not None:
         whole = on_driver.among(whole, counted)
         if on_driver.is_little(whole, counted):
@@ -107,15 +109,22 @@ def left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[SplitRef
 
 
 def shown_search(
-    snapshot: Snapshot, query: Query, after_log: int, searched: int, counted: Mapping[str, int] | None
+    snapshot: Snapshot,
+    query: Query,
+    where: Node | None,
+    left: tuple[int, int],
+    counted: Mapping[str, int] | None,
 ) -> str:
-    """What EXPLAIN shows for a search."""
-    total = snapshot.num_files
+    """What EXPLAIN shows for a search; `left` is how many splits the log and then the word filters leave."""
+    total, (after_log, searched), source = snapshot.num_files, left, ""
+    if isinstance(snapshot, ForeignRows):
+        # Several files of the source are one split.
+        total, source = len(live_splits(snapshot)), f", {snapshot.splits(where).coverage.shown()}"
     hits = "hits are counted when it runs" if counted is None else f"{sum(counted.values())} hits"
     return (
         f"indexquery '{query.text}' in {snapshot.store.uri} version {snapshot.version}: {total} splits, "
         f"{total - after_log} pruned by the log, {after_log - searched} by word filters, "
-        f"{searched} searched by {', '.join(query.fields_named()) or 'values'}, {hits}"
+        f"{searched} searched by {', '.join(query.fields_named()) or 'values'}, {hits}{source}"
     )
 
 
@@ -169,7 +178,7 @@ def hidden_frame(
         numbered = numbered_frame(spark, snapshot, searches, rows, file=_FILE_COLUMN, where=where)
         if numbered is not None:
             return numbered.frame.drop(_FILE_COLUMN)
-    hits = [_Hits.of(spark, snapshot, search, refs, by_name=False) for search in searches]
+    hits = [_Hits.of(spark, snapshot, search, where, refs, by_name=False) for search in searches]
     rows = arrow_frame(spark, snapshot, settings.table, numbered=True, refs=refs)
     return _joined(rows, names, hits)
 
@@ -221,7 +230,7 @@ def numbered_frame(
     stored_names = [name for ref in refs for name in file_names(ref)]
     if len(set(stored_names)) != len(stored_names):
         return None
-    hits = [_Hits.of(spark, snapshot, search, refs, by_name=True) for search in searches]
+    hits = [_Hits.of(spark, snapshot, search, where, refs, by_name=True) for search in searches]
     names = rows.columns
     metadata = f.col(quoted_name(file))
     numbered = rows.select("*", metadata["file_name"].alias(FILE), metadata["row_index"].alias(ROW))
@@ -263,6 +272,7 @@ class _Hits:
         spark: Any,
         snapshot: Snapshot,
         search: ResolvedSearch,
+        where: Node | None,
         planned: Sequence[SplitRef],
         *,
         by_name: bool,
@@ -273,7 +283,7 @@ class _Hits:
         task = SearchTask(snapshot.reading, refs, Selection(query), by_name=by_name)
         schema = StructType([StructField(FILE, StringType(), False), StructField(ROW, LongType(), False)])
         counts = on_driver.counted(spark, task)
-        shown = shown_search(snapshot, query, len(planned), len(refs), counts)
+        shown = shown_search(snapshot, query, where, (len(planned), len(refs)), counts)
         if counts is not None:
             task = on_driver.among(task, counts)
             if on_driver.is_little(task, counts):

@@ -89,7 +89,7 @@ def grouped_frame(
     refs = tuple(splits_to_search(snapshot, query, planned))
     task = SearchTask(snapshot.reading, refs, Selection(query, where, aggregation.columns, summed=True))
     counts = on_driver.counted(spark, task)
-    shown = "aggregates of " + shown_search(snapshot, query, len(planned), len(refs), counts)
+    shown = "aggregates of " + shown_search(snapshot, query, where, (len(planned), len(refs)), counts)
     schema = _schema(snapshot, aggregation)
     is_count = where is None and not aggregation.keys and Layout.of(aggregation).states == ROWS
     if not refs or (counts is not None and (is_count or sum(counts.values()) <= MOST_HITS)):

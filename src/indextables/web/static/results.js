@@ -95,6 +95,7 @@ export function showHow(found) {
     if (search.scanned) fact("Without a usable index, scanned", plural(search.scanned, "file"));
     fact("Rows with the words", count(search.hits));
   }
+  if (found.coverage) fact("Files of the source", `${count(found.coverage.indexed)} indexed, ${count(found.coverage.scanned)} scanned, ${count(found.coverage.masked)} masked`);
   if (found.engine && found.engine !== "none") fact("Log read with", `the ${found.engine} engine`);
   const part = (n, kind) => h("i", { class: kind, style: { width: `${(100 * n) / Math.max(1, files)}%` } });
   const funnel = files ? [h("div", { class: "funnel", role: "img", "aria-label": `${read} of ${files} files were looked into` }, part(read, "read"), part(files - read, ""))] : [];

@@ -3,6 +3,7 @@ package io.indextables;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.*;
@@ -47,13 +48,19 @@ public class SearchRule extends Rule {
 
   /** What EXPLAIN tells of the searches in an optimized plan. */
   public static List shown(LogicalPlan plan) {
-    ArrayList lines = new ArrayList();
+    LinkedHashSet lines = new LinkedHashSet();
     scala.Option tag = plan.getTagValue(SHOWN);
     if (tag.isDefined()) lines.addAll((List) tag.get());
     for (scala.collection.Iterator i = plan.innerChildren().iterator(); i.hasNext();) lines.addAll(shown((LogicalPlan) i.next()));
     for (scala.collection.Iterator i = plan.subqueries().iterator(); i.hasNext();) lines.addAll(shown((LogicalPlan) i.next()));
     for (scala.collection.Iterator i = plan.children().iterator(); i.hasNext();) lines.addAll(shown((LogicalPlan) i.next()));
-    return lines;
+    return new ArrayList(lines);
+  }
+
+  /** Notes it on every plan made for one search: a tag is lost where Spark puts a plan with other tags in the place of its own. */
+  private static void showInside(LogicalPlan plan, List lines) {
+    show(plan, lines);
+    for (scala.collection.Iterator i = plan.children().iterator(); i.hasNext();) showInside((LogicalPlan) i.next(), lines);
   }
 
   /** What the plans above want of one below them. */
@@ -365,7 +372,10 @@ public class SearchRule extends Rule {
         "file", ((Attribute) numbered.output().last()).name(), "scored", Boolean.valueOf(scored), "best", Integer.valueOf(best)}), objects);
       LogicalPlan answerPlan = (LogicalPlan) objects.get("plan");
       if (answerPlan == null) return compared();
-      demand.explained.add(answer.get("shown"));
+      ArrayList lines = new ArrayList();
+      lines.add(answer.get("shown"));
+      demand.explained.addAll(lines);
+      showInside(answerPlan, lines);
       return named(answerPlan, hidden);
     }
 
