@@ -19,6 +19,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import not_a_table
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.existence import existing_sizes
+from indextables.ops.foreign_rows import is_companion
 from indextables.ops.maintain.check.findings import (
     BROKEN,
     NOTE,
@@ -154,6 +155,14 @@ class SplitCheck:
             store, adds, sizes, runtime, deep=deep, parallelism=width, progress=self.progress
         ):
             if finding.rows is not None:
+                if is_companion(self.newest):
+                    yield Finding(
+                        WARNING, finding.path, finding.rows,
+                        "searches read the files of the source that it covers: same answers, but slower. "
+                        "After a log without it, a refresh indexes them again",
+                        self._commands.repair(),
+                    )  # fmt: skip
+                    continue
                 yield Finding(
                     BROKEN, finding.path, finding.rows,
                     "queries that need it fail. Restore it from a backup, or accept the loss of its rows and "

@@ -35,6 +35,8 @@ class Rebuilt:
     table_id: str
     index_fields: tuple[Mapping[str, Any], ...]
     replaces: tuple[str, ...]
+    is_companion: bool
+    """Whether it holds an index of rows that lie elsewhere, and no rows."""
 
 
 def rebuild_add(store: Store | StoreSpec, path: str) -> Rebuilt | str:
@@ -68,7 +70,8 @@ def rebuild_add(store: Store | StoreSpec, path: str) -> Rebuilt | str:
         has_footer_offsets=True,
         footer_crc=footer.crc,
     )
-    return Rebuilt(add, schema, manifest.table_id, manifest.fields, manifest.replaces)
+    is_companion = parquet.num_rows == 0 < manifest.rows
+    return Rebuilt(add, schema, manifest.table_id, manifest.fields, manifest.replaces, is_companion)
 
 
 def parquet_metadata(footer: Footer) -> pq.FileMetaData:

@@ -126,6 +126,11 @@ def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> LogContents:
     """What the rebuilt log holds: an add as the old log had it where known, else as the footer says."""
     replaced = {path for split in splits for path in split.replaces}
     live = [split for split in splits if split.add.path not in replaced]
+    if left.metadata is None and any(split.is_companion for split in live):
+        raise CorruptLogError(
+            "the splits are those of a companion index: they hold no rows, and do not know whose they index. "
+            "Make the companion anew from its source, with it.companion."
+        )
     metadata = left.metadata or _metadata(live)
     adds = []
     for split in live:
