@@ -14,19 +14,24 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.companion.make import BuildRequest, run_build
-from indextables.companion.merge import merge_splits
-from indextables.companion.refresh import run_refresh, status_of
-from indextables.companion.settings import ColumnChoice
+from indextables.companion.refresh import status_of
 from indextables.errors import Error, NotATableError
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.rewrite.merge import MergeRequest
-from indextables.options import Options
 from indextables.runtime import LOCAL
 from indextables.split.open_splits import forget_splits
 from indextables.storage.store import open_store
 from indextables.storage.stores.memory import MemoryStore
-from support.companions import COLUMNS, CraftedSource, Indexes, bytes_of, oracle_of, questions, rows_of
+from support.companions import (
+    COLUMNS,
+    OPERATIONS,
+    SINGLE,
+    CraftedSource,
+    Indexes,
+    bytes_of,
+    oracle_of,
+    questions,
+    rows_of,
+)
 from support.faults import Crash, FaultyStore
 from support.sampled import first_of
 
@@ -139,25 +144,6 @@ def test_tables_of_delta_rs_are_searched_as_they_are(tmp_path, seed, record_prop
     record_property("questions", total)
 
 
-def _refresh(log, source):
-    del source
-    run_refresh(log)
-
-
-def _build(log, source):
-    run_build(log, BuildRequest(source, ColumnChoice.of({"msg": "text"})))
-
-
-def _merge(log, source):
-    del source
-    merge_splits(log, MergeRequest())
-
-
-OPERATIONS = {"build": _build, "refresh": _refresh, "merge": _merge}
-SINGLE = Options.of({"write.targetSplitBytes": "1"})
-"""A split for each file, so that a refresh has several commits and there is something to merge."""
-
-
 @pytest.mark.parametrize("mode", ["error", "lost_reply", "crash", "crash_after"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_what_dies_at_any_moment_leaves_a_companion_that_answers(tmp_path, monkeypatch, operation, mode):
@@ -167,12 +153,12 @@ def test_what_dies_at_any_moment_leaves_a_companion_that_answers(tmp_path, monke
     source.append(2)
     made = MemoryStore()
     if operation != "build":
-        _build(TransactionLog(made, SINGLE, LOCAL), place)
+        OPERATIONS["build"](TransactionLog(made, SINGLE, LOCAL), place)
     source.delete_rows()
     source.append(2)
     source.drop_file()
     if operation == "merge":
-        _refresh(TransactionLog(made, SINGLE, LOCAL), place)
+        OPERATIONS["refresh"](TransactionLog(made, SINGLE, LOCAL), place)
         source.append(1)
     oracle = oracle_of(str(tmp_path / "rows"), source.rows(), source.names)
     expected = {word: sorted(_ids(oracle.search(f"msg:{word}", columns=["id"]))) for word in ("disk", "x3")}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 import indextables as it
+from indextables.companion.make import BuildRequest, run_build
+from indextables.companion.merge import merge_splits
+from indextables.companion.refresh import run_refresh
+from indextables.companion.settings import ColumnChoice
+from indextables.ops.rewrite.merge import MergeRequest
+from indextables.options import Options
 from support.deltarows import inline_vector, put_file, stored_vector
 from support.deltatables import KINDS, DeltaLog, remove
 
@@ -54,6 +61,14 @@ FILTERS = [
     "level IN ('INFO', 'WARN')", "n > 1000",
 ]  # fmt: skip
 COLUMNS = {"msg": "text", "level": "string"}
+SINGLE = Options.of({"write.targetSplitBytes": "1"})
+"""A split for each file, so that a refresh has several commits and there is something to merge."""
+OPERATIONS: dict[str, Callable[[it.TransactionLog, str], Any]] = {
+    "build": lambda log, source: run_build(log, BuildRequest(source, ColumnChoice.of({"msg": "text"}))),
+    "refresh": lambda log, _: run_refresh(log),
+    "merge": lambda log, _: merge_splits(log, MergeRequest()),
+}
+"""What is done to a companion of a source, or to a place where one is to be."""
 
 
 def questions(rng: random.Random, count: int) -> list[tuple[str, str | None]]:
