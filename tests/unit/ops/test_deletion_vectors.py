@@ -14,6 +14,7 @@ from indextables.log.format.protocol import DELETION_VECTORS
 from indextables.model.actions import AddAction, RemoveAction
 from indextables.report import facts_of
 from indextables.split.open_splits import forget_splits
+from indextables.split.read.hidden_rows import hidden_among, without
 from indextables.storage.deletion_vectors import INLINE_BYTES, decode_bitmap, encode_bitmap, write_vectors
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string())])
@@ -48,6 +49,18 @@ def vector_files(tmp_path):
 def test_a_bitmap_is_read_back_as_it_was_written(numbers):
     positions = np.array(numbers, np.int64)
     assert decode_bitmap(encode_bitmap(positions), name="x").to_pylist() == list(numbers)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hidden_rows_are_found_among_few_and_many(seed):
+    rng = np.random.default_rng(seed)
+    rows, hidden = (
+        np.sort(rng.choice(300, rng.choice([0, 1, 7, 290]), replace=False)).astype(kind)
+        for kind in (rng.choice([np.uint32, np.int64]), np.int64)
+    )
+    gone = set(hidden.tolist())
+    assert without(rows, hidden).tolist() == [row for row in rows.tolist() if row not in gone]
+    assert rows[hidden_among(rows, hidden)].tolist() == [row for row in rows.tolist() if row in gone]
 
 
 def test_a_delete_writes_no_split_and_names_the_rows(table):

@@ -33,14 +33,35 @@ def hidden_rows(store: Store, ref: SplitRef, rows: int) -> np.ndarray | None:
 
 def without(rows: np.ndarray, hidden: np.ndarray | None) -> np.ndarray:
     """Ascending row numbers, without the hidden ones."""
-    if hidden is None or not len(hidden) or not len(rows):
+    if hidden is None:
         return rows
-    live: np.ndarray = rows[~is_hidden(rows, hidden)]
+    live: np.ndarray = rows[live_mask(len(rows), hidden_among(rows, hidden))]
+    return live
+
+
+def hidden_among(rows: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """At which places of some ascending row numbers there are hidden ones, which ascend too."""
+    if not len(rows) or not len(hidden):
+        return np.zeros(0, np.int64)
+    low, high = np.searchsorted(hidden, [int(rows[0]), int(rows[-1]) + 1])
+    near = hidden[low:high]
+    if len(near) > len(rows):
+        return np.flatnonzero(is_hidden(rows, near))
+    # A scan asks about all rows of a row group: the few that are hidden are looked for among them.
+    at = np.searchsorted(rows, near)
+    places: np.ndarray = at[rows[at] == near]
+    return places
+
+
+def live_mask(rows: int, places: np.ndarray) -> np.ndarray:
+    """True for each of so many rows, but for those at some places."""
+    live = np.ones(rows, np.bool_)
+    live[places] = False
     return live
 
 
 def is_hidden(rows: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """For each row number, whether it is among the ascending hidden ones."""
+    """For each row number, in any order, whether it is among the ascending hidden ones."""
     at = np.minimum(np.searchsorted(hidden, rows), len(hidden) - 1)
     found: np.ndarray = hidden[at] == rows
     return found

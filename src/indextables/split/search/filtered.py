@@ -22,7 +22,7 @@ from indextables.model.arrow_internals import filter_rows, filter_values
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split, warn_once
-from indextables.split.read.hidden_rows import is_hidden
+from indextables.split.read.hidden_rows import hidden_among, live_mask
 from indextables.split.read.rows import WORTH_STATISTICS, RowsByGroup, to_table_schema
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ else:
 
 FETCHED_AT_ONCE = 32_768
 """Number of rows whose other columns are fetched together."""
+_NONE = np.zeros(0, np.int64)
 
 
 class Filtered:
@@ -117,7 +118,11 @@ class Filtered:
             return self._reader.live_rows
 
         def count(piece: RowsByGroup, raw: pa.Table) -> int:
-            return int(self._matches(piece, self._as_rows(raw, self.columns)).true_count)
+            matches = self._kept(self._as_rows(raw, self.columns))
+            deleted = self._deleted(piece)
+            return int(
+                matches.true_count - (matches.take(integers(deleted)).true_count if len(deleted) else 0)
+            )
 
         return sum(self._reader.worked(self.candidates(), self._present, count))
 
@@ -155,11 +160,17 @@ class Filtered:
 
     def _matches(self, piece: RowsByGroup, table: pa.Table) -> pa.BooleanArray:
         """Which of some rows the filter keeps and are not deleted."""
-        matches = rows.mask(self._where, table, self._schema, self._zone)
+        matches, deleted = self._kept(table), self._deleted(piece)
+        return pc.and_(matches, pa.array(live_mask(len(matches), deleted))) if len(deleted) else matches
+
+    def _kept(self, table: pa.Table) -> pa.BooleanArray:
+        """Which of some rows the filter keeps, deleted ones included."""
+        return rows.mask(self._where, table, self._schema, self._zone)
+
+    def _deleted(self, piece: RowsByGroup) -> np.ndarray:
+        """At which places of some rows there are deleted ones."""
         hidden = self._reader.hidden
-        if hidden is None or not len(hidden):
-            return matches
-        return pc.and_(matches, pa.array(~is_hidden(self._reader.numbers(piece), hidden)))
+        return _NONE if hidden is None else hidden_among(self._reader.numbers(piece), hidden)
 
     def _completed(
         self, decided: Iterator[tuple[np.ndarray, pa.Table]], columns: Sequence[str], limit: int | None
