@@ -398,6 +398,11 @@ def test_an_older_version_is_counted_as_it_was(spark, tables):
     assert frame.count() == len(frame.collect()) == 20
 
 
+def test_a_session_that_says_nothing_has_it(spark, tables):
+    spark.conf.unset(ENABLED)
+    assert is_from_log(spark, f"SELECT count(*) FROM indextables.`{tables['events']}`")
+
+
 def test_an_option_of_the_read_switches_it_off(spark, tables):
     reader = spark.read.format("indextables").option("aggregatePushdown.enabled", "false")
     plan = reader.load(tables["events"]).groupBy().count()._jdf.queryExecution().optimizedPlan().toString()

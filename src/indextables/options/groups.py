@@ -301,10 +301,10 @@ class ReadOptions:
         "files out by maxima of writers that do not count NaN. If one is there, its row may be missing.",
     )  # fmt: skip
     aggregate_pushdown: bool = option(
-        "aggregatePushdown.enabled", False, BOOLEAN,
+        "aggregatePushdown.enabled", True, BOOLEAN,
         "Whether Spark's count, min and max are answered by the log where it knows them, and under a search "
-        "by the splits, and LIMIT lists no more files than it needs. Set it for the session; a read can only "
-        "switch off its aggregates.",
+        "by the splits, and LIMIT lists no more files than it needs. Of a session `false` switches all of "
+        "that off, of one read its aggregates.",
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ public class CountingRule extends Rule {
 
   public TreeNode apply(TreeNode plan) {
     LogicalPlan whole = (LogicalPlan) plan;
-    if (!Boolean.parseBoolean(whole.conf().getConfString(ENABLED, "false"))) return whole;
+    if (!Boolean.parseBoolean(whole.conf().getConfString(ENABLED, "true"))) return whole;
     ArrayList explained = new ArrayList();
     // A search is asked for of the whole version, whatever a limit leaves of it.
     LogicalPlan answered = answered(whole, explained, !whole.containsPattern(TreePattern.SCALA_UDF()));
