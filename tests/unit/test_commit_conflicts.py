@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -13,6 +14,7 @@ from indextables.log.commit.changes import removals
 from indextables.log.commit.conflicts import fits
 from indextables.model.fields import schema_to_json
 from indextables.predicate.build.from_sql import parse
+from indextables.storage.deletion_vectors import write_vectors
 from support.builder import SCHEMA, LogBuilder, add, commit_path, paths_of
 
 
@@ -39,7 +41,19 @@ def upsert(builder):
     return CommitPlan("MERGE", Rule.UPSERT, lambda _: [add("upserted")])
 
 
+def delete_by_vector():
+    """A foreign commit that hides a row of a file."""
+
+    def build(base):
+        (live,) = base.adds({"a"})
+        (vector,), _ = write_vectors(base.store, [np.array([0])])
+        return [*removals(base, [live]), replace(live, deletion_vector=vector.wire())]
+
+    return CommitPlan("DELETE", Rule.DELETE, build, sources=frozenset({"a"}), vectors={"a": None})
+
+
 FOREIGN = {
+    "delete by vector": lambda builder: builder.log().commit(delete_by_vector()),
     "upsert": lambda builder: builder.log().commit(upsert(builder)),
     "append": lambda builder: builder.append("foreign"),
     "remove": lambda builder: builder.remove("a"),
@@ -57,6 +71,8 @@ TOLERATED = {
     (Rule.UPSERT, "append"), (Rule.UPSERT, "skip"), (Rule.UPSERT, "properties"),
     (Rule.APPEND, "upsert"), (Rule.MERGE, "upsert"), (Rule.DELETE, "upsert"),
     (Rule.EXCLUSIVE, "skip"),
+    (Rule.APPEND, "delete by vector"), (Rule.MERGE, "delete by vector"), (Rule.DELETE, "delete by vector"),
+    (Rule.UPSERT, "delete by vector"),
 }  # fmt: skip
 
 
@@ -75,6 +91,17 @@ def test_a_commit_prepared_on_an_older_version(builder, rule, foreign):
         with pytest.raises(ConflictError, match="nothing was committed"):
             builder.log().commit(mine)
         assert builder.log().latest_version() == read + 1
+
+
+@pytest.mark.parametrize("rule", [Rule.MERGE, Rule.DELETE, Rule.UPSERT])
+def test_a_file_whose_rows_were_read_before_another_deleted_some_is_a_conflict(builder, rule):
+    """Who only names rows of it by a vector joins them to the others; see the matrix above."""
+    read = builder.log().latest_version()
+    builder.log().commit(delete_by_vector())
+    mine = plan(rule, read_version=read, sources=frozenset({"a"}), vectors={"a": None})
+    with pytest.raises(ConflictError, match="has read rows of a that another writer has deleted or changed"):
+        builder.log().commit(mine)
+    assert builder.log().latest_version() == read + 1
 
 
 def test_an_overwrite_without_a_read_version_replaces_what_is_there_now(builder):

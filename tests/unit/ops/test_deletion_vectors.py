@@ -448,6 +448,25 @@ def test_an_update_of_a_row_that_is_deleted_meanwhile_conflicts(table, tmp_path,
     assert (ids(after), after.count("message = 'new'")) == ([n for n in range(100) if n != 7], 0)
 
 
+def test_an_overwrite_of_some_rows_does_not_bring_back_a_row_that_is_deleted_meanwhile(table, tmp_path):
+    """The file is written anew without the rows that it replaces; row 70 is not among those."""
+    other = it.open(tmp_path / "t")
+    with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 70")):
+        other.overwrite(rows(0, 5), where="id < 50")
+    assert ids(it.open(tmp_path / "t")) == [*range(5), *(n for n in range(50, 100) if n != 70)]
+    assert len(list((tmp_path / "t").glob("*.split"))) == 3, "that of the first try is deleted"
+
+
+def test_a_delete_from_a_file_that_an_overwrite_replaces_meanwhile_conflicts(table, tmp_path):
+    other = it.open(tmp_path / "t")
+    with (
+        Racing(other, lambda: it.open(tmp_path / "t").overwrite(rows(0, 5), where="id < 50")),
+        pytest.raises(ConflictError, match="no longer live"),
+    ):
+        other.delete("id = 70")
+    assert ids(it.open(tmp_path / "t")) == [*range(5), *range(50, 100)]
+
+
 def test_two_updates_of_one_row_conflict(table, tmp_path):
     other = it.open(tmp_path / "t")
     first = it.open(tmp_path / "t")
@@ -507,7 +526,7 @@ class Racing:
     def __enter__(self):
         commit, raced = self.log.commit, []
 
-        def late(plan):
+        def late(plan, *begin):
             build = plan.build
 
             def slow(base):
@@ -517,7 +536,7 @@ class Racing:
                     self.other()
                 return actions
 
-            return commit(replace(plan, build=slow))
+            return commit(replace(plan, build=slow), *begin)
 
         self.log.commit = late
         return self

@@ -3,7 +3,7 @@
 The new rows must satisfy the condition, or a second overwrite would not find
 them again. Files that hold only matching rows leave the log; files that hold
 others as well are rewritten without the matching ones. When another writer gets
-in first, what it added is looked into before the next attempt.
+in first, what it added, and files of which it deleted rows, are looked into before the next attempt.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.tree import Node
+from indextables.storage.deletion_vectors import unique_id
 
 
 def condition(where: Any, schema: pa.Schema, options: Options) -> Node:
@@ -61,7 +62,10 @@ def checked(
 
 
 class MatchingRowsRemoved:
-    """The live files without the matching rows, worked out once per file and kept between attempts."""
+    """The live files without the matching rows, worked out once per file and kept between attempts.
+
+    A file of which others have deleted rows meanwhile is looked into again.
+    """
 
     def __init__(self, log: TransactionLog, node: Node, options: Options) -> None:
         self.log = log
@@ -70,7 +74,7 @@ class MatchingRowsRemoved:
         self.rewritten: list[AddAction] = []
         self.truncated = NOTHING_TRUNCATED
         """What was left out of the statistics of the rewritten files of the last version asked about."""
-        self._outcomes: dict[str, UniformSplit | RewriteOutcome] = {}
+        self._outcomes: dict[tuple[str, str | None], UniformSplit | RewriteOutcome] = {}
 
     def on(self, base: Snapshot) -> tuple[list[AddAction], list[AddAction]]:
         """The files to remove from a version, and the rewritten ones to put in their place."""
@@ -79,9 +83,10 @@ class MatchingRowsRemoved:
         removed = list(plan.whole)
         rewritten: list[RewriteOutcome] = []
         for add in plan.doubtful:
-            outcome = self._outcomes.get(add.path)
+            rows = add.path, unique_id(add.deletion_vector)
+            outcome = self._outcomes.get(rows)
             if outcome is None:
-                outcome = self._outcomes[add.path] = self._look(RewriteGroup(setting, (add,)))
+                outcome = self._outcomes[rows] = self._look(RewriteGroup(setting, (add,)))
             if isinstance(outcome, RewriteOutcome):
                 removed.append(add)
                 rewritten.append(outcome)
