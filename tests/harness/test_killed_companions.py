@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,9 @@ def words_of(rows: list[dict[str, Any]]) -> dict[str, list[int]]:
 @pytest.mark.long
 @pytest.mark.sample
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_companion_answers_whenever_its_maker_is_killed(tmp_path: Path, operation: str) -> None:
+def test_a_companion_answers_whenever_its_maker_is_killed(
+    tmp_path: Path, operation: str, record_property: Callable[[str, object], None]
+) -> None:
     dice = random.Random(f"killed {operation}")
     place, template = str(tmp_path / "source"), str(tmp_path / "index")
     source = CraftedSource.make(open_store(place), random.Random(7))
@@ -87,6 +90,7 @@ def test_a_companion_answers_whenever_its_maker_is_killed(tmp_path: Path, operat
             assert found(it.Table.open(root)) == expected, (number, job)
             assert it.companion(place, str(root)).status().files_stale == (operation == "merge")
             shutil.rmtree(root)
+    record_property("killed", killed)
     assert killed >= KILLS // 2
     assert answered >= KILLS // 4
     assert bytes_of(place) == before
