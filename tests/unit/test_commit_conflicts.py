@@ -41,15 +41,15 @@ def upsert(builder):
     return CommitPlan("MERGE", Rule.UPSERT, lambda _: [add("upserted")])
 
 
-def delete_by_vector():
-    """A foreign commit that hides a row of a file."""
+def delete_by_vector(*rows, operation="DELETE"):
+    """A foreign commit after which some rows of a file are hidden, and no others."""
 
     def build(base):
         (live,) = base.adds({"a"})
-        (vector,), _ = write_vectors(base.store, [np.array([0])])
+        (vector,), _ = write_vectors(base.store, [np.array(rows or [0])])
         return [*removals(base, [live]), replace(live, deletion_vector=vector.wire())]
 
-    return CommitPlan("DELETE", Rule.DELETE, build, sources=frozenset({"a"}), vectors={"a": None})
+    return CommitPlan(operation, Rule.DELETE, build, sources=frozenset({"a"}))
 
 
 FOREIGN = {
@@ -102,6 +102,22 @@ def test_a_file_whose_rows_were_read_before_another_deleted_some_is_a_conflict(b
     with pytest.raises(ConflictError, match="has read rows of a that another writer has deleted or changed"):
         builder.log().commit(mine)
     assert builder.log().latest_version() == read + 1
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "RESTORE"])
+def test_a_restore_that_hides_more_rows_may_bring_others_back(builder, operation):
+    """A MERGE that looked for the key of row 0 in vain would insert it beside that row."""
+    builder.log().commit(delete_by_vector(0))
+    read = builder.log().latest_version()
+    builder.log().commit(
+        delete_by_vector(*((0, 1) if operation == "DELETE" else (1, 2)), operation=operation)
+    )
+    mine = plan(Rule.UPSERT, read_version=read)
+    if operation == "DELETE":
+        assert builder.log().commit(mine).version == read + 2
+    else:
+        with pytest.raises(ConflictError, match="added a"):
+            builder.log().commit(mine)
 
 
 def test_an_overwrite_without_a_read_version_replaces_what_is_there_now(builder):

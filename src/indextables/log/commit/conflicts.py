@@ -56,6 +56,8 @@ else:
 
 APPENDED = "WRITE"
 """The operation name of a commit that adds rows and has read none."""
+RESTORED = "RESTORE"
+"""That of a commit that makes an older version the newest."""
 
 
 CHANGED_ROWS = "changed_rows"
@@ -280,8 +282,13 @@ def _is_append(actions: Iterable[Action]) -> bool:
     return info is not None and info.operation == APPENDED
 
 
-def _only_lose(actions: Iterable[Action]) -> frozenset[str]:
-    """The paths of files of which a commit deletes some rows and adds none."""
+def _only_lose(actions: Sequence[Action]) -> frozenset[str]:
+    """The paths of files of which a commit deletes some rows and adds none.
+
+    A RESTORE may hide more rows of a file than were hidden, and bring others back.
+    """
+    if any(isinstance(action, CommitInfo) and action.operation == RESTORED for action in actions):
+        return frozenset()
     before = {action.path: action for action in actions if isinstance(action, RemoveAction)}
     return frozenset(
         action.path

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from indextables.errors import MissingSplitError
 from indextables.log.commit.changes import removals
-from indextables.log.commit.conflicts import CommitPlan, Rule
+from indextables.log.commit.conflicts import RESTORED, CommitPlan, Rule
 from indextables.log.purge_mark import files_of_vectors
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -80,7 +80,7 @@ def run_restore(log: TransactionLog, version: int, progress: Progress = silent) 
 
     committed = log.commit(
         CommitPlan(
-            operation="RESTORE",
+            operation=RESTORED,
             rule=Rule.EXCLUSIVE,
             build=build,
             read_version=current.version,
