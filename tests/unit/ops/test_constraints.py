@@ -22,8 +22,10 @@ from indextables.errors import (
     TableError,
 )
 from indextables.log.format.protocol import check_readable, check_writable, describe
+from indextables.ops.write.alter import TableChange, run_alter
 from indextables.options import Options
 from indextables.storage.stores.local import LocalStore
+from support.racing import Racing
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), ("price", pa.float64()), ("day", pa.string())]
@@ -259,6 +261,21 @@ def test_rows_that_arrive_while_a_constraint_is_added_are_looked_into(tmp_path, 
     assert it.open(tmp_path / "t").constraints == {}
 
 
+def test_rows_that_a_restore_brings_back_while_a_constraint_is_added_are_looked_into(tmp_path):
+    """Their file was looked into while the row that breaks the constraint was deleted by a vector."""
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    made.append([*(dict(GOOD[0], id=n) for n in range(9)), BAD[1]])
+    made.delete("price < 0")
+    assert made.files()["num_deleted"].to_pylist() == [1]
+    other = it.open(tmp_path / "t")
+    with (
+        Racing(other, lambda: it.open(tmp_path / "t").restore(1)),
+        pytest.raises(ConstraintError, match="'price': -1.0"),
+    ):
+        other.add_constraint("positive", "price > 0")
+    assert (other.refresh().constraints, len(rows(other))) == ({}, 10)
+
+
 def test_restore_brings_back_the_constraints_of_its_version(table):
     constrained = table.version
     table.drop_constraint("positive")
@@ -290,6 +307,16 @@ def test_a_column_is_set_not_null_only_if_every_row_has_a_value(tmp_path):
     with pytest.raises(ConstraintError, match="'day' is NOT NULL"):
         table.append([{"id": 3, "price": 1.0, "day": None}])
     assert rows(table) == GOOD
+
+
+def test_each_of_several_columns_that_become_not_null_is_looked_into(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA)
+    made.append([{"id": n, "price": None if n == 7 else 5.0, "day": None} for n in range(10)])
+    made.delete("price IS NULL")
+    both = [TableChange("UpdateColumnNullability", (name,), nullable=False) for name in ("price", "day")]
+    with pytest.raises(ConstraintError, match="day IS NOT NULL"):
+        run_alter(made.log, both)
+    assert made.refresh().version == 2
 
 
 def test_an_append_that_was_planned_before_a_column_became_not_null_is_a_conflict(tmp_path):

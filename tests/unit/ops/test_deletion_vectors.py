@@ -16,6 +16,7 @@ from indextables.report import facts_of
 from indextables.split.open_splits import forget_splits
 from indextables.split.read.hidden_rows import hidden_among, without
 from indextables.storage.deletion_vectors import INLINE_BYTES, decode_bitmap, encode_bitmap, write_vectors
+from support.racing import Racing
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string())])
 OPTIONS = {"indexing.typemap.message": "text", "deletionVectors.enabled": "true"}
@@ -515,32 +516,3 @@ def test_an_upsert_tolerates_a_delete_elsewhere(table, tmp_path):
     with Racing(other, lambda: it.open(tmp_path / "t").delete("id = 7")):
         other.merge(pa.table({"id": [150, 7000], "message": ["a", "b"]}, SCHEMA), on="id")
     assert ids(it.open(tmp_path / "t")) == [*(n for n in range(200) if n != 7), 7000]
-
-
-class Racing:
-    """Lets another writer commit just before the first commit of a handle is put."""
-
-    def __init__(self, table, other):
-        self.log, self.other = table.log, other
-
-    def __enter__(self):
-        commit, raced = self.log.commit, []
-
-        def late(plan, *begin):
-            build = plan.build
-
-            def slow(base):
-                actions = build(base)
-                if not raced:
-                    raced.append(True)
-                    self.other()
-                return actions
-
-            return commit(replace(plan, build=slow), *begin)
-
-        self.log.commit = late
-        return self
-
-    def __exit__(self, *_):
-        del self.log.commit
-        return False

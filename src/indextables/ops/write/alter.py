@@ -30,7 +30,7 @@ from indextables.model.types import field_to_json, is_variant, spark_field
 from indextables.ops.constraints import Check, read_check
 from indextables.ops.outcomes import SUCCESS, ConstraintResult
 from indextables.ops.table_settings import indexing_of, settings_of
-from indextables.ops.write.constraints import require_kept
+from indextables.ops.write.constraints import LookedInto, require_kept
 from indextables.ops.write.definition import property_key
 from indextables.options import PREFIX, IndexingOptions, Options, canonical
 from indextables.predicate.names import resolve
@@ -137,7 +137,7 @@ def run_alter(log: TransactionLog, changes: Sequence[TableChange]) -> int:
     """Carry the changes out in one commit and return its version."""
     first = log.snapshot(max_staleness_s=0)
 
-    looked_into: set[str] = set()
+    looked_into: set[LookedInto] = set()
 
     def build(base: Snapshot) -> Sequence[Action]:
         metadata = altered(base, changes)

@@ -1,9 +1,9 @@
 """ALTER TABLE ... ADD CONSTRAINT ... CHECK and DROP CONSTRAINT.
 
 A constraint is added only if no row of the table breaks it. Files whose statistics rule that out are not
-opened. If others commit meanwhile, only their files are looked into before the next attempt. The first
-constraint raises the table's protocol: a writer that does not know constraints then refuses to write,
-while every reader still reads.
+opened. If others commit meanwhile, only files whose rows they changed are looked into before the next
+attempt. The first constraint raises the table's protocol: a writer that does not know constraints then
+refuses to write, while every reader still reads.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ from indextables.ops.constraints import Check, named_check
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, ConstraintResult
 from indextables.ops.rewrite.rows import require_writable, split_rows
 from indextables.reading import Reading
+from indextables.storage.deletion_vectors import unique_id
+
+LookedInto = tuple[str, str, str | None]
+"""A condition, and a file with the deletion vector that it had: a RESTORE may bring deleted rows back."""
 
 
 def run_add_constraint(log: TransactionLog, name: str, condition: str) -> ConstraintResult:
     """Add a constraint that every row of the table keeps; else an error shows a row that does not."""
     key, text = name.lower(), condition.strip()
-    looked_into: set[str] = set()
+    looked_into: set[LookedInto] = set()
 
     def build(base: Snapshot) -> Sequence[Action]:
         require_writable(base)
@@ -77,16 +81,17 @@ def run_drop_constraint(log: TransactionLog, name: str, *, if_exists: bool = Fal
     return ConstraintResult(log.uri, SUCCESS, committed.version, message)
 
 
-def require_kept(log: TransactionLog, base: Snapshot, check: Check, looked_into: set[str]) -> None:
-    """Raise if a file that was not looked into before has a row that breaks the constraint."""
+def require_kept(log: TransactionLog, base: Snapshot, check: Check, looked_into: set[LookedInto]) -> None:
+    """Raise if rows of a file that were not looked into before break the constraint."""
     paths = base.plan(check.breaks, columns={"path"}).files.column("path").to_pylist()
-    adds = base.adds([path for path in paths if path not in looked_into])
-    pieces = [(base.reading, add, check) for add in adds]
+    adds = {(check.condition, add.path, unique_id(add.deletion_vector)): add for add in base.adds(paths)}
+    new = adds.keys() - looked_into
+    pieces = [(base.reading, add, check) for key, add in adds.items() if key in new]
     for row in log.runtime.workers.map(_violation, pieces):
         if row is not None:
             error = check.error(row, f"{log.uri} has")
             raise ConstraintError(f"{error.message} Change or delete such rows first.", **error.fields)
-    looked_into.update(add.path for add in adds)
+    looked_into |= new
 
 
 def _violation(piece: tuple[Reading, AddAction, Check]) -> dict[str, Any] | None:
