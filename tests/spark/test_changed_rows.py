@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,40 @@ def test_a_merge_that_only_inserts_does_not_insert_what_another_inserted_meanwhi
         spark.sql(f"{into} WHEN NOT MATCHED THEN INSERT (id, day, message, changed) VALUES (s.id, 5, 'm', 0)")
     ids = [row["id"] for row in it.read(table).to_pylist()]
     assert sorted(ids) == [*range(10), 11]
+
+
+def test_of_two_merges_in_threads_that_only_insert_the_same_keys_one_is_a_conflict(spark, table, tmp_path):
+    """Nothing is patched: the sources, which Spark computes after it has planned, wait for one another."""
+
+    def source_of(me):
+        def keys(batches):
+            for batch in batches:
+                Path(f"{tmp_path}/{me}").touch()
+                until = time.monotonic() + 120
+                while not all(Path(f"{tmp_path}/{name}").exists() for name in "ab"):
+                    assert time.monotonic() < until, "the other merge has not come"
+                    time.sleep(0.05)
+                yield batch
+
+        return keys
+
+    def merge(me):
+        spark.range(11, 14, 1, 1).mapInArrow(source_of(me), "id long").createOrReplaceTempView(
+            f"keys_of_{me}"
+        )
+        into = f"MERGE INTO indextables.`{table}` x USING keys_of_{me} s ON x.id = s.id"
+        spark.sql(
+            f"{into} WHEN NOT MATCHED THEN INSERT (id, day, message, changed) VALUES (s.id, 5, '{me}', 0)"
+        )
+        return me
+
+    with ThreadPoolExecutor(2) as pool:
+        merges = [pool.submit(merge, me) for me in "ab"]
+    (refused,) = [done.exception() for done in merges if done.exception() is not None]
+    assert isinstance(refused, it.errors.ConflictError)
+    (won,) = [done.result() for done in merges if done.exception() is None]
+    found = sorted((row["id"], row["message"]) for row in it.read(table).to_pylist() if row["id"] > 9)
+    assert found == [(key, won) for key in (11, 12, 13)]
 
 
 def assert_reported(rows, table, before, version):

@@ -1,6 +1,8 @@
 """Table.update and Table.merge: what becomes of every row, in one commit, and who wins where two try."""
 
 import datetime as dt
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -266,6 +268,27 @@ def test_two_merges_never_insert_the_same_key_twice(table, monkeypatch):
     assert [row[0] for row in content(table)].count(500) == 1
     table.refresh().merge(SOURCE, "id")
     assert [row[0] for row in content(table)].count(500) == 1
+
+
+def test_of_merges_in_threads_that_insert_the_same_keys_one_is_committed(table):
+    """Nothing is patched: every source waits until all merges have read the version they merge into."""
+    meeting = threading.Barrier(4)
+
+    def merge(number):
+        def batches():
+            meeting.wait(60)
+            yield rows([600, 601, 602], day="6", n=number).to_batches()[0]
+
+        source = pa.RecordBatchReader.from_batches(SCHEMA, batches())
+        it.Table.open(table.uri).merge(source, "id", matched=None)
+        return number
+
+    with ThreadPoolExecutor(4) as pool:
+        merges = [pool.submit(merge, number) for number in range(4)]
+    refused = [done.exception() for done in merges if done.exception() is not None]
+    assert [type(error) for error in refused] == [ConflictError] * 3
+    (won,) = [done.result() for done in merges if done.exception() is None]
+    assert content(table, "id", "n")[-4:] == [(39, 0), (600, won), (601, won), (602, won)]
 
 
 def test_a_merge_lets_an_append_pass_and_a_merge_elsewhere(table, monkeypatch):
