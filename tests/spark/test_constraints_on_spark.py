@@ -19,52 +19,75 @@ def table(spark, tmp_path: Path) -> str:
     return path
 
 
-STATEMENTS = [
-    "INSERT INTO {t} VALUES (4, -1)",
-    "INSERT OVERWRITE {t} VALUES (4, -1)",
-    "INSERT INTO {t} REPLACE WHERE id = 1 SELECT 1, -1",
-    "UPDATE {t} SET price = price - 15 WHERE id = 1",
-    "MERGE INTO {t} x USING (SELECT 1 AS id) s ON x.id = s.id WHEN MATCHED THEN UPDATE SET price = -1",
-    "MERGE INTO {t} x USING (SELECT 9 AS id) s ON x.id = s.id WHEN NOT MATCHED THEN INSERT (id, price) VALUES (9, -1)",
-    "MERGE INTO {t} x USING (SELECT 1 AS id) s ON x.id = s.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET price = -2",
-]
+def statement(text):
+    return lambda spark, table, row, _: spark.sql(text.format(t=f"indextables.`{table}`", **row))
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
-def test_a_statement_that_breaks_a_check_is_refused_with_its_row(spark, table, statement):
-    before = it.Table.open(table).version
-    with pytest.raises(it.errors.ConstraintError, match="positive.*price"):
-        spark.sql(statement.format(t=f"indextables.`{table}`"))
-    assert it.Table.open(table).version == before
+def frame(mode):
+    return lambda spark, table, row, _: rows_of(spark, row).write.format("indextables").mode(mode).save(table)
 
 
-def test_a_frame_that_breaks_a_check_is_refused(spark, table):
-    rows = spark.createDataFrame([(4, -1)], "id INT, price INT")
-    for mode in ("append", "overwrite"):
-        with pytest.raises(it.errors.ConstraintError, match="positive"):
-            rows.write.format("indextables").mode(mode).save(table)
-    assert it.Table.open(table).count() == 3
+def rows_of(spark, row):
+    return spark.sql("SELECT {id} AS id, {price} AS price".format(**row))
 
 
-def test_a_stream_that_breaks_a_check_stops_and_commits_nothing(spark, table, tmp_path):
-    source = tmp_path / "source"
-    spark.createDataFrame([(4, -1)], "id INT, price INT").write.parquet(str(source))
-    before = it.Table.open(table).version
-    stream = (
-        spark.readStream.schema("id INT, price INT").parquet(str(source)).writeStream.format("indextables")
+def stream(spark, table, row, place):
+    rows_of(spark, row).write.parquet(f"{place}/source")
+    rows = spark.readStream.schema("id INT, price INT").parquet(f"{place}/source")
+    query = (
+        rows.writeStream.format("indextables").option("checkpointLocation", f"{place}/progress").start(table)
     )
-    query = stream.option("checkpointLocation", str(tmp_path / "progress")).start(table)
-    with pytest.raises(Exception, match="positive"):
+    try:
         query.processAllAvailable()
-    query.stop()
-    assert it.Table.open(table).version == before
+    finally:
+        query.stop()
 
 
-def test_null_in_a_column_that_takes_none_is_refused(spark, table):
-    before = it.Table.open(table).version
-    with pytest.raises(Exception, match="(?i)null"):
-        spark.sql(f"UPDATE indextables.`{table}` SET id = CAST(NULL AS INT) WHERE id = 1")
-    assert it.Table.open(table).version == before
+def saved_as_table(spark, table, row, _):
+    spark.sql(f"CREATE TABLE checked_by_name USING indextables LOCATION '{table}'")
+    try:
+        rows_of(spark, row).write.format("indextables").mode("append").saveAsTable("checked_by_name")
+    finally:
+        spark.sql("DROP TABLE checked_by_name")
+
+
+MERGE = "MERGE INTO {t} x USING (SELECT 1 AS id) s ON x.id = s.id"
+WRITERS = {
+    "INSERT": statement("INSERT INTO {t} VALUES ({id}, {price})"),
+    "INSERT OVERWRITE": statement("INSERT OVERWRITE {t} VALUES ({id}, {price})"),
+    "REPLACE WHERE": statement("INSERT INTO {t} REPLACE WHERE price = {price} SELECT {id}, {price}"),
+    "UPDATE": statement("UPDATE {t} SET id = {id}, price = {price} WHERE id = 1"),
+    "MERGE that updates": statement(MERGE + " WHEN MATCHED THEN UPDATE SET id = {id}, price = {price}"),
+    "MERGE that inserts": statement(
+        MERGE + " + 8 WHEN NOT MATCHED THEN INSERT (id, price) VALUES ({id}, {price})"
+    ),
+    "MERGE by source": statement(
+        MERGE + " WHEN NOT MATCHED BY SOURCE THEN UPDATE SET id = {id}, price = {price}"
+    ),
+    "append": frame("append"),
+    "overwrite": frame("overwrite"),
+    "saveAsTable": saved_as_table,
+    "stream": stream,
+}
+BREAKING = {
+    "positive.*price": {"id": "4", "price": "-1"},
+    "(?i)null": {"id": "CAST(NULL AS INT)", "price": "5"},
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("message", BREAKING, ids=["CHECK", "NOT NULL"])
+def test_every_writer_of_sparks_refuses_a_row_that_breaks_a_constraint(
+    spark, table, tmp_path, writer, message
+):
+    before = it.read(table).to_pylist()
+    version = it.Table.open(table).version
+    with pytest.raises(Exception, match=message) as refused:
+        WRITERS[writer](spark, table, BREAKING[message], tmp_path)
+    if "price" in message and writer != "stream":
+        assert isinstance(refused.value, it.errors.ConstraintError)
+    assert it.Table.open(table).version == version
+    assert it.read(table).to_pylist() == before
 
 
 def test_a_column_becomes_not_null_only_if_every_row_has_a_value(spark, table):

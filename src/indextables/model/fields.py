@@ -171,7 +171,7 @@ def cast_table(batch: Any, schema: pa.Schema, *, timestamps: str = "error") -> A
         if at is None:
             column = _absent(field, batch)
         elif not field.nullable and batch.column(at).null_count:
-            raise _missing_value(field, batch, batch.column(at))
+            raise missing_value(field, batch, batch.column(at))
         else:
             column = cast_column(batch.column(at), field, timestamps=timestamps)
         columns.append(column)
@@ -179,7 +179,8 @@ def cast_table(batch: Any, schema: pa.Schema, *, timestamps: str = "error") -> A
     return build.from_arrays(columns, schema=schema)
 
 
-def _missing_value(field: pa.Field, batch: Any, column: Any) -> ConstraintError:
+def missing_value(field: pa.Field, batch: Any, column: Any) -> ConstraintError:
+    """The error for nulls of a column that is NOT NULL, with the first row of a batch that has one."""
     at = pc.index(pc.is_null(column), True).as_py()
     row = batch.slice(at, 1).to_pylist()[0]
     return ConstraintError(

@@ -22,7 +22,7 @@ from indextables.lazy import pc
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.arrays import replaced
 from indextables.model.casting import cast_column
-from indextables.model.fields import find_field
+from indextables.model.fields import find_field, missing_value
 from indextables.model.names import require_name, unquoted_name
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpdateResult
 from indextables.ops.progress import Progress, silent, watched
@@ -103,9 +103,11 @@ class SetColumns:
         changed = rows
         for name, value in self.values:
             field = self.schema.field(name)
-            new = cast_column(_values(value, matching, field), field)
-            column = replaced(rows.column(name), matches, new)
-            changed = changed.set_column(rows.schema.get_field_index(name), field, column)
+            values, at = _values(value, matching, field), rows.schema.get_field_index(name)
+            if values.null_count and not field.nullable:
+                raise missing_value(field, matching.set_column(at, name, values), values)
+            column = replaced(rows.column(name), matches, cast_column(values, field))
+            changed = changed.set_column(at, field, column)
         return changed
 
 
