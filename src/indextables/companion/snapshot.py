@@ -348,11 +348,13 @@ class CompanionSnapshot(ForeignRows):
         engine: str = "auto",  # noqa: ARG002 - of every snapshot
         *,
         explain: bool = False,  # noqa: ARG002
+        noted: bool = True,
     ) -> FilePlan:
         """The splits a predicate cannot exclude, as rows of `files()`; only path, size and rows are known."""
         node = self.filter_of(where)
         chosen = self.splits(node)
-        self.note_filter(node, chosen.metrics)
+        if noted:
+            self.note_filter(node, chosen.metrics)
         schema = file_table.files_schema(
             self.schema, self.partition_columns, None if columns is None else tuple({"path", *columns})
         )

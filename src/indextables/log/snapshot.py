@@ -350,11 +350,13 @@ class Snapshot:
         engine: str = "auto",
         *,
         explain: bool = False,
+        noted: bool = True,
     ) -> FilePlan:
         """Choose the files a predicate cannot exclude; `columns` are columns of the files() form."""
         node = self.filter_of(where)
         plan = self._plan(node, columns, engine, explain=explain)
-        self.note_filter(node, plan.metrics)
+        if noted:
+            self.note_filter(node, plan.metrics)
         return plan
 
     def note_filter(self, node: Node | None, metrics: PruneMetrics) -> None:

@@ -14,6 +14,9 @@ import pytest
 import indextables as it
 from indextables.errors import OptionError, PredicateError, QueryError, SchemaError, TableError
 from indextables.index.read.cache import MEMORY
+from indextables.log.scans import last_scans
+from indextables.ops.counting.aggregation import Aggregate, Aggregation
+from indextables.ops.counting.run import from_log_alone
 from indextables.split.open_splits import forget_splits
 
 SCHEMA = pa.schema(
@@ -484,3 +487,17 @@ def test_an_interval_beyond_all_times_is_refused_and_one_of_decimals_is_read_as_
         with pytest.raises(OptionError, match="digits"):
             table.histogram("p", interval)
     assert table.histogram("p", 0.1).to_pylist() == [{"bucket": Decimal("0.30"), "count": 2}]
+
+
+def test_what_the_log_alone_cannot_answer_is_no_scan(table):
+    """The scan that Spark then makes is the one that is logged and counted."""
+    snapshot = it.open(table.uri)._log.snapshot()
+    count = Aggregation((), (Aggregate("n", "count"),))
+    before = last_scans(table.uri, 1000)
+    assert from_log_alone(snapshot, count, snapshot.filter_of("id > 5")) is None
+    assert last_scans(table.uri, 1000) == before
+    answer = from_log_alone(snapshot, count, snapshot.filter_of("day = 'b'"))
+    assert answer is not None
+    assert answer.to_pylist() == [{"n": 400}]
+    assert [scan.kept for scan in last_scans(table.uri, 1)] == [2]
+    assert len(last_scans(table.uri, 1000)) == len(before) + 1

@@ -19,7 +19,7 @@ from indextables.errors import OptionError
 from indextables.index.query.tree import Query
 from indextables.index.settings import STRING
 from indextables.lazy import pc
-from indextables.log.snapshot import Snapshot
+from indextables.log.snapshot import FilePlan, Snapshot
 from indextables.ops.counting.aggregation import (
     Aggregate,
     AggregateTexts,
@@ -174,32 +174,38 @@ class _Counter:
         """The splits in which the query was to be searched, before word filters."""
         self.columns = tuple(dict.fromkeys(name for aggregation, _ in parts for name in aggregation.columns))
 
-    def _planned(self) -> tuple[pa.Table, Any]:
+    def _planned(self) -> tuple[FilePlan, Any]:
         """The files that may hold rows for the filter, and for each whether all its rows match."""
         snapshot, node = self.snapshot, self.node
         needs_bounds = node is not None or not set(self.columns) <= set(snapshot.partition_columns)
-        plan = snapshot.plan(node, columns=FILE_COLUMNS if needs_bounds else _WITHOUT_BOUNDS)
-        self.record.planned(plan.metrics, plan.replay, node)
+        plan = snapshot.plan(node, columns=FILE_COLUMNS if needs_bounds else _WITHOUT_BOUNDS, noted=False)
         if node is None:
-            return plan.files, pa.repeat(pa.scalar(True), plan.files.num_rows)
+            return plan, pa.repeat(pa.scalar(True), plan.files.num_rows)
         doubt = prune_table(may_survive(node), plan.files, snapshot.schema, snapshot.partition_columns)
-        return plan.files, pc.invert(doubt.mask)
+        return plan, pc.invert(doubt.mask)
+
+    def _note(self, plan: FilePlan) -> None:
+        self.snapshot.note_filter(self.node, plan.metrics)
+        self.record.planned(plan.metrics, plan.replay, self.node)
 
     def by_log_alone(self) -> PartialTables | None:
-        """The partial tables of all files; None if one of them has to be opened."""
-        files, all_match = self._planned()
+        """The partial tables of all files; None if one of them has to be opened, by another scan."""
+        plan, all_match = self._planned()
         if all_match.false_count:
             return None
-        counts = LogCounts(files, self.snapshot.partition_columns)
+        counts = LogCounts(plan.files, self.snapshot.partition_columns)
         answered, tables = self._by_log(counts, all_match)
         if answered.false_count:
             return None
+        self._note(plan)
         return tables or [layout.schema.empty_table() for _, layout in self.parts]
 
     def partials(self) -> Iterator[PartialTables]:
         """The partial tables of all files."""
         snapshot = self.snapshot
-        files, all_match = self._planned()
+        plan, all_match = self._planned()
+        self._note(plan)
+        files = plan.files
         counts = LogCounts(files, snapshot.partition_columns)
         if self.query is None:
             from_log, tables = self._by_log(counts, all_match)
