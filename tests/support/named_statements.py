@@ -131,7 +131,8 @@ STATEMENTS = [
     ),
     said("WITH c AS (SELECT id FROM {t} WHERE day = 'b') SELECT * FROM c ORDER BY id", [(2,), (4,)]),
     said(
-        "SELECT count(DISTINCT _metadata.file_path) = count(DISTINCT day) FROM {t} WHERE day = 'b'", [(True,)]
+        "SELECT count(_metadata.file_path) = count(*), min(_metadata.file_path) IS NULL FROM {t} WHERE day = 'b'",
+        [(True, False)],
     ),
     said("SELECT count(*) FROM {t} WHERE _metadata.file_size > 0", [(5,)]),
     said("SELECT count(*) FROM {t} VERSION AS OF 1", [(2,)]),
