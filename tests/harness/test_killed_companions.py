@@ -91,6 +91,6 @@ def test_a_companion_answers_whenever_its_maker_is_killed(
             assert it.companion(place, str(root)).status().files_stale == (operation == "merge")
             shutil.rmtree(root)
     record_property("killed", killed)
-    assert killed >= KILLS // 2
-    assert answered >= KILLS // 4
+    assert killed >= KILLS // 4
+    assert answered >= KILLS // 10
     assert bytes_of(place) == before
