@@ -812,7 +812,7 @@ def another_file_than_listed(bench: Bench) -> None:
     bench.change("log.state", "LogSource.read_commit", make)
 
 
-@mutant(400, "slow")
+@mutant(2400, "slow")
 def purge_unnoticed(bench: Bench) -> None:
     """A writer that took longer than PURGE waits commits its splits without looking whether they are there."""
     bench.change("log.purge_mark", "check_splits", always(None))
