@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from indextables.log import scans
 from indextables.log.replay.rule import ReplayMetrics
@@ -12,8 +13,10 @@ from indextables.log.snapshot import Snapshot
 from indextables.ops.foreign_rows import ForeignRows
 from indextables.ops.results import Coverage, ScanMetrics
 from indextables.predicate.prune.metrics import PruneMetrics
-from indextables.predicate.tree import Node
 from indextables.split.search.metrics import SearchMetrics
+
+if TYPE_CHECKING:
+    from indextables.predicate.tree import Node
 
 _NO_FILES = PruneMetrics()
 _NOT_SEARCHED = SearchMetrics()
