@@ -104,12 +104,16 @@ def plan_of(level: str, seed: int) -> Plan:
 
 
 def run_seeds(level: str, seeds: Iterable[int], mutant: str | None = None) -> Iterator[tuple[int, Outcome]]:
-    """Run histories one after the other, with a planted bug if one is named."""
+    """Run histories one after the other, with a planted bug if one is named.
+
+    All is put back before an outcome is given: who asks for no further one leaves nothing behind.
+    """
     from simulation.mutants import planted
 
-    with deterministic() as chance, planted(mutant):
-        for seed in seeds:
-            yield seed, run_plan(plan_of(level, seed), chance)
+    for seed in seeds:
+        with deterministic() as chance, planted(mutant):
+            outcome = run_plan(plan_of(level, seed), chance)
+        yield seed, outcome
 
 
 def run_chunk(job: tuple[str, int, int]) -> Tally:

@@ -8,6 +8,7 @@ when the block ends.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import random
@@ -88,6 +89,7 @@ def deterministic() -> Iterator[random.Random]:
         logging.disable(logging.NOTSET)
 
 
+@functools.cache
 def _import_everything() -> None:
     """Load what the verbs load on demand, so that none of it comes in behind the seams."""
     import importlib
