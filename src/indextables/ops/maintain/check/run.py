@@ -56,6 +56,23 @@ def run_check(
     return CheckResult(log.uri, facts.newest.version, worst_first(findings), _looked_at(facts, facts.newest))
 
 
+LOST_ROWS = (
+    BROKEN,
+    (
+        "queries that need it fail. Restore it from a backup, or accept the loss of its rows and write a log "
+        "without it"
+    ),
+)
+LOST_COVER = (
+    WARNING,
+    (
+        "searches read the files of the source that it covers: same answers, but slower. After a log without "
+        "it, a refresh indexes them again"
+    ),
+)
+"""What a lost split means: of a table, and of a companion index."""
+
+
 def _looked_at(facts: LogFacts, newest: Snapshot) -> str:
     return (
         f"version {newest.version}: {counted(len(facts.listing.commits), 'version file')}, "
@@ -155,20 +172,8 @@ class SplitCheck:
             store, adds, sizes, runtime, deep=deep, parallelism=width, progress=self.progress
         ):
             if finding.rows is not None:
-                if is_companion(self.newest):
-                    yield Finding(
-                        WARNING, finding.path, finding.rows,
-                        "searches read the files of the source that it covers: same answers, but slower. "
-                        "After a log without it, a refresh indexes them again",
-                        self._commands.repair(),
-                    )  # fmt: skip
-                    continue
-                yield Finding(
-                    BROKEN, finding.path, finding.rows,
-                    "queries that need it fail. Restore it from a backup, or accept the loss of its rows and "
-                    "write a log without it",
-                    self._commands.repair(),
-                )  # fmt: skip
+                severity, meaning = LOST_COVER if is_companion(self.newest) else LOST_ROWS
+                yield Finding(severity, finding.path, finding.rows, meaning, self._commands.repair())
             if finding.index is not None:
                 yield Finding(
                     WARNING, finding.path, f"its index cannot be used: {finding.index}",
