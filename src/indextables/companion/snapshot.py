@@ -331,8 +331,8 @@ class CompanionSnapshot(ForeignRows):
         return SourceRows(self.reading, self.rows_of.rows_in, self.indexed.logical_names, chosen)
 
     def _masked(self) -> int:
-        covering = self.once("covering splits", self._covering)
-        return sum(len(covered_keys(add)) - len(items) for add, items in covering)
+        live = {item.key for item in self.rows_of.files}
+        return len({key for add in self.own.adds() for key in covered_keys(add)} - live)
 
     def few_adds(self, node: Node) -> None:
         """None: the log of a companion has no statistics of rows."""

@@ -123,6 +123,17 @@ def test_a_row_that_is_gone_is_not(source):
     assert table.last_scan.search.by_index == 1
 
 
+def test_files_that_are_gone_are_masked_though_no_other_of_their_split_is_left(source):
+    source.companion()
+    source.drop("part-1.parquet")
+    source.drop("part-2.parquet")
+    source.append(["a disk at last"])
+    table = it.Table.open(source.index)
+    assert table.count(query="disk") == 1
+    coverage = table.last_scan.coverage
+    assert (coverage.indexed, coverage.scanned, coverage.masked) == (0, 1, 2)
+
+
 def test_a_vector_that_is_taken_back_shows_its_rows_again(source):
     source.hide("part-1.parquet", [0])
     source.companion()
